@@ -1,8 +1,8 @@
-"""Carries out decisions about workers. Every action is idempotent and may be interrupted anywhere."""
+"""Carries out the plan for a NodeSet, which decides everything. Every action is idempotent and may be interrupted anywhere."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from itertools import islice
 from typing import Any, Final, assert_never
 
@@ -10,9 +10,17 @@ import structlog
 
 from bridge.slurm import nodes
 from slurmclient.errors import LostReply
-from slurmoperator.nodesets import worker_pods
+from slurmoperator.nodesets import worker_bodies, worker_pods
+from slurmoperator.nodesets.gathering import WorkerTemplates
+from slurmoperator.nodesets.owned import records
 from slurmoperator.nodesets.owned.claims import WorkerClaims
-from slurmoperator.nodesets.planning import Worker
+from slurmoperator.nodesets.owned.deleted_claims import ClaimDeletions
+from slurmoperator.nodesets.owned.pod_conditions import PodConditions
+from slurmoperator.nodesets.owned.topology import WorkerTopology
+from slurmoperator.nodesets.owned.windows import UpdateWindows
+from slurmoperator.nodesets.plan.look import NodeSetFacts, Outcome
+from slurmoperator.nodesets.plan.planning import NodeSetPlan
+from slurmoperator.nodesets.plan.workers import Worker
 from slurmoperator.nodesets.slurm_view import WorkerView
 from slurmoperator.nodesets.views import WorkerViews
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
@@ -26,7 +34,6 @@ from slurmoperator.workers.actions import (
     ReleaseWorker,
     UndrainWorker,
     WorkerAction,
-    WorkerDecision,
 )
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
@@ -42,20 +49,9 @@ _AT_ONCE: Final = 16
 PATIENCE_S: Final = 10.0
 """A watch later than this may have lost the event: reconcile again."""
 
-Template = Callable[[WorkerKey], Mapping[str, Any] | Refused]
-"""Renders the pod of a worker, or returns why it cannot."""
-Decisions = Sequence[tuple[Worker, WorkerDecision]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActionOutcome:
-    """The outcome of the actions."""
-
-    failures: tuple[PeerError, ...] = ()
-    is_waiting: bool = False
-    """The watch has not shown all earlier writes yet."""
-    refused: Refused | None = None
-    """Why no pod can be made from the NodeSet; None if one can."""
+_Step = Callable[[NodeSetFacts, NodeSetPlan], Awaitable[Outcome]]
+_Body = tuple[WorkerKey, str, Mapping[str, Any]]
+"""A worker, the full name of its pod, and that pod."""
 
 
 class RecentWrites:
@@ -81,44 +77,126 @@ class RecentWrites:
         return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerActuator:
-    """Carries out the decisions of one leader."""
+class NodeSetActuator:
+    """Carries out the plans of one leader."""
 
-    kube: KubeClient
-    claims: WorkerClaims
-    pods: Cache[WorkerPodObject]
-    views: WorkerViews
-    recent: RecentWrites
+    def __init__(
+        self,
+        kube: KubeClient,
+        pods: Cache[WorkerPodObject],
+        views: WorkerViews,
+        templates: WorkerTemplates,
+        monotonic: Callable[[], float],
+    ) -> None:
+        """Nothing is known yet of what earlier leaders wrote."""
+        self._kube = kube
+        self._pods = pods
+        self._views = views
+        self._templates = templates
+        self._recent = RecentWrites(monotonic)
+        self._claims = WorkerClaims(kube)
+        self._deleted_claims = ClaimDeletions(kube)
+        self._pod_conditions = PodConditions(kube, pods, monotonic)
+        self._topology = WorkerTopology(monotonic)
+        self._windows = UpdateWindows(monotonic)
+        self._steps: tuple[_Step, ...] = (
+            self._act_on_workers,
+            self._create_workers,
+            self._report_states,
+            self._move,
+            self._check_volumes,
+            self._keep_window,
+            self._delete_volumes,
+            self._delete_records,
+        )
 
-    async def carry_out(
-        self, node_set: NodeSetObject, decisions: Decisions, render: Template
-    ) -> ActionOutcome:
-        """Carry out the actions of all workers; a failure affects only its own worker."""
+    def forget(self, uid: str) -> None:
+        """Drop a NodeSet."""
+        self._claims.forget(uid)
+        self._deleted_claims.forget(uid)
+        self._windows.forget(uid)
+
+    async def act(self, facts: NodeSetFacts, plan: NodeSetPlan) -> Outcome:
+        """Carry out a plan, step by step; a step that fails does not stop the others."""
+        outcome = Outcome()
+        for step in self._steps:
+            try:
+                outcome += await step(facts, plan)
+            except PEER_ERRORS as failure:
+                outcome += Outcome(failures=(failure,))
+        return outcome
+
+    async def clean_up(self, node_set: NodeSetObject) -> None:
+        """Remove what a deleted NodeSet without workers leaves: its volumes, and its reservation unless the state of Slurm is unknown.
+
+        Raises:
+            PeerError: that failed, or the outcome is unknown.
+        """
+        view = self._views.of(node_set.controller)
+        if view is not None and view.trouble == "":
+            await self._windows.remove(view.slurm, node_set)
+        await self._claims.delete_all(node_set)
+
+    # -- steps ------------------------------------------------------------------------------------
+
+    async def _act_on_workers(self, facts: NodeSetFacts, plan: NodeSetPlan) -> Outcome:
+        """Carry out the actions of existing workers; a failure affects only its own worker."""
+        view = self._views.of(facts.node_set.controller)
+        busy = [worker for worker in plan.workers if worker.pod and worker.decision.actions]
         failures: list[PeerError] = []
-        existing = [(worker, decision) for worker, decision in decisions if worker.pod is not None]
-        view = self.views.of(node_set.controller)
-        for chunk in _chunks(existing, _AT_ONCE):
-            failures += await _together(
-                self._act_on(worker, decision, view=view) for worker, decision in chunk
-            )
-        missing = [worker for worker, decision in decisions if CreateWorker() in decision.actions]
-        bodies: list[tuple[WorkerKey, str, Mapping[str, Any]]] = []
-        for worker in missing:
-            body = render(worker.key)
-            if isinstance(body, Refused):
-                return ActionOutcome(failures=tuple(failures), refused=body)
-            name = f"{node_set.metadata.namespace}/{body['metadata']['name']}"
-            bodies.append((worker.key, name, body))
-        new = [
-            (key, name, body) for key, name, body in bodies if not self.recent.is_awaited(name, "")
-        ]
-        failures += await self._create(node_set, new)
-        return ActionOutcome(failures=tuple(failures), is_waiting=len(new) < len(bodies))
+        for chunk in _chunks(busy, _AT_ONCE):
+            failures += await _together(self._act_on(worker, view=view) for worker in chunk)
+        return Outcome(failures=tuple(failures))
 
-    async def _create(
-        self, node_set: NodeSetObject, bodies: list[tuple[WorkerKey, str, Mapping[str, Any]]]
-    ) -> list[PeerError]:
+    async def _create_workers(self, facts: NodeSetFacts, plan: NodeSetPlan) -> Outcome:
+        bodies: list[_Body] = []
+        for worker in plan.create:
+            body = self._templates(facts.node_set, worker.key, facts.key_step)
+            if isinstance(body, Refused):
+                return Outcome(refused=body.text)
+            pod = worker_bodies.pod_body(facts.node_set, worker, body, digest=facts.revision)
+            name = f"{facts.node_set.metadata.namespace}/{pod['metadata']['name']}"
+            bodies.append((worker.key, name, pod))
+        new = [body for body in bodies if not self._recent.is_awaited(body[1], "")]
+        failures = await self._create(facts.node_set, new)
+        delays = (timedelta(seconds=PATIENCE_S),) if len(new) < len(bodies) else ()
+        return Outcome(failures=tuple(failures), delays=delays)
+
+    async def _report_states(self, facts: NodeSetFacts, plan: NodeSetPlan) -> Outcome:
+        return await self._pod_conditions.report(plan.changes, facts.now)
+
+    async def _move(self, facts: NodeSetFacts, plan: NodeSetPlan) -> Outcome:
+        view = self._views.of(facts.node_set.controller)
+        notes = await self._topology.move(view.slurm, plan.moves) if view is not None else ()
+        return Outcome(notes=notes)
+
+    async def _check_volumes(self, facts: NodeSetFacts, _plan: NodeSetPlan) -> Outcome:
+        pods = [pod.version for pod in facts.pods]
+        texts, delay = await self._deleted_claims.of(facts.node_set, pods, facts.now)
+        return Outcome(deleted_claims=texts, delays=_delays(delay))
+
+    async def _keep_window(self, facts: NodeSetFacts, plan: NodeSetPlan) -> Outcome:
+        view = self._views.of(facts.node_set.controller)
+        if view is None or plan.window is None:
+            return Outcome()
+        return await self._windows.keep(view.slurm, facts.node_set, plan.window, facts.now)
+
+    async def _delete_volumes(self, facts: NodeSetFacts, plan: NodeSetPlan) -> Outcome:
+        if plan.volumes is None:
+            return Outcome()
+        delay = await self._claims.delete_unneeded(
+            facts.node_set, needed=plan.volumes, now=facts.now
+        )
+        return Outcome(delays=_delays(delay))
+
+    async def _delete_records(self, facts: NodeSetFacts, plan: NodeSetPlan) -> Outcome:
+        view = self._views.of(facts.node_set.controller)
+        notes = await records.delete_nodes(view.slurm, plan.records) if view is not None else ()
+        return Outcome(notes=notes)
+
+    # -- workers ----------------------------------------------------------------------------------
+
+    async def _create(self, node_set: NodeSetObject, bodies: list[_Body]) -> list[PeerError]:
         """Create pods, more at a time with each success: an error common to all is met only once."""
         at_once = 1
         while bodies:
@@ -134,43 +212,41 @@ class WorkerActuator:
     async def _create_one(
         self, node_set: NodeSetObject, key: WorkerKey, name: str, body: Mapping[str, Any]
     ) -> None:
-        await self.claims.create(node_set, key)
+        await self._claims.create(node_set, key)
         namespace = node_set.metadata.namespace
-        await worker_pods.create(self.kube, namespace, body, owner_uid=node_set.metadata.uid)
-        self.recent.wrote(name, "")
+        await worker_pods.create(self._kube, namespace, body, owner_uid=node_set.metadata.uid)
+        self._recent.wrote(name, "")
         _log.info("worker.created", pod=name)
 
-    async def _act_on(
-        self, worker: Worker, decision: WorkerDecision, *, view: WorkerView | None
-    ) -> None:
+    async def _act_on(self, worker: Worker, *, view: WorkerView | None) -> None:
         """Carry out one worker's actions in order, stopping at the first that fails."""
-        pod = worker.pod
+        pod = worker.pod.version if worker.pod else None
         if pod is None or self._is_awaited(pod):
             return
-        for action in decision.actions:
-            await self._act(worker, pod, action, view)
+        for action in worker.decision.actions:
+            await self._act_once(worker, pod, action, view)
             _log.info(
                 "worker.acted",
                 action=type(action).__name__,
                 pod=pod.metadata.full_name,
-                reason=decision.reason,
+                reason=worker.decision.reason,
             )
 
-    async def _act(
+    async def _act_once(
         self, worker: Worker, pod: WorkerPodObject, action: WorkerAction, view: WorkerView | None
     ) -> None:
         match action:
             case CreateWorker():
-                pass  # `_create` does this for all missing workers
+                pass  # `_create_workers` does this for all missing workers
             case ProtectWorker():
-                after = await worker_pods.protect(self.kube, pod)
-                self.pods.observe(after, base=pod.metadata.resource_version)
+                after = await worker_pods.protect(self._kube, pod)
+                self._pods.observe(after, base=pod.metadata.resource_version)
             case ReleaseWorker(uid=uid, resource_version=version):
-                after = await worker_pods.release(self.kube, pod, uid=uid, version=version)
-                self.pods.observe(after, base=pod.metadata.resource_version)
+                after = await worker_pods.release(self._kube, pod, uid=uid, version=version)
+                self._pods.observe(after, base=pod.metadata.resource_version)
             case DeleteWorker(uid=uid, resource_version=version):
-                await worker_pods.delete(self.kube, pod, uid=uid, version=version)
-                self.recent.wrote(pod.metadata.full_name, version)
+                await worker_pods.delete(self._kube, pod, uid=uid, version=version)
+                self._recent.wrote(pod.metadata.full_name, version)
             case DrainWorker(reason=reason):
                 if view is not None:
                     change = nodes.drain(view.slurm, SlurmNode(worker.node), reason)
@@ -197,7 +273,7 @@ class WorkerActuator:
             view.wrote(node, is_lost=is_lost)
 
     def _is_awaited(self, pod: WorkerPodObject) -> bool:
-        return self.recent.is_awaited(pod.metadata.full_name, pod.metadata.resource_version)
+        return self._recent.is_awaited(pod.metadata.full_name, pod.metadata.resource_version)
 
 
 async def _together(actions: Iterable[Any]) -> list[PeerError]:
@@ -217,3 +293,7 @@ def _chunks(items: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
     rest = iter(items)
     while chunk := list(islice(rest, size)):
         yield chunk
+
+
+def _delays(delay: timedelta | None) -> tuple[timedelta, ...]:
+    return () if delay is None else (delay,)

@@ -5,8 +5,7 @@ starts as if a request of the old one might still be under way.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -15,8 +14,8 @@ import structlog
 from bridge.slurm import nodes, queue
 from bridge.slurm.nodes import NodeListing
 from slurmclient.errors import SlurmError
+from slurmoperator.nodesets.plan.look import Interest, SlurmFacts
 from slurmoperator.workers.readings import WorkerReading, WorkerReadings
-from slurmoperator.workers.situation import WorkerObservation
 from slurmruntime.model.nodes import SlurmNodeFacts
 from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock, pause
@@ -32,17 +31,6 @@ READ_EVERY_S: Final = 2.0
 LOST_REPLY_S: Final = 10.0
 """How long a request whose reply was lost may still take effect: slurmctld's MessageTimeout."""
 _LONGEST_REASON: Final = 200
-_UNSURE: Final = WorkerObservation(is_sure=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interest:
-    """What one NodeSet needs to know."""
-
-    nodes: frozenset[str]
-    """Wake it when one of them changes."""
-    jobs: bool
-    """It matters which of them have jobs: wake it at every reading that shows that."""
 
 
 class WorkerView:
@@ -94,33 +82,20 @@ class WorkerView:
 
     # -- results ----------------------------------------------------------------------------------
 
-    def seen(self, node: str, *, jobs: bool) -> WorkerObservation:
-        """Return what is reliably known of a node now.
-
-        jobs: it matters whether it has jobs: nothing is known then without a list of jobs.
-        """
+    def facts(self, nodes: Iterable[str]) -> SlurmFacts:
+        """Return what the last reading says, and what is reliably known of these nodes now."""
         last = self._last
-        if last is None or last.began_s < self._sure_from_s or (jobs and not self._has_jobs):
-            return _UNSURE
-        return self._readings.seen(node)
-
-    def states(self, node: str) -> frozenset[str] | None:
-        """Return a node's states in the last reading; None if Slurm has no such node."""
-        slurm_node = self.listed(node)
-        return slurm_node.states if slurm_node else None
-
-    def listed(self, node: str) -> SlurmNodeFacts | None:
-        """Return a node as in the last reading, for reports; None if Slurm has no such node."""
-        return self._last.nodes.get(node) if self._last else None
-
-    @property
-    def nodes(self) -> tuple[SlurmNodeFacts, ...]:
-        """All nodes in the last reading; none before the first one."""
-        return tuple(self._last.nodes.values()) if self._last else ()
-
-    def free_at(self, node: str) -> datetime | None:
-        """Return when the last job of a node reaches its time limit; None if that is unknown."""
-        return self._free_at.get(SlurmNode(node))
+        if last is None:
+            return SlurmFacts(trouble=self.trouble)
+        return SlurmFacts(
+            trouble=self.trouble,
+            nodes=last.nodes,
+            observations={node: self._readings.seen(node) for node in nodes}
+            if self._is_sure
+            else {},
+            has_jobs=self._has_jobs,
+            free_at=self._free_at,
+        )
 
     def wrote(self, node: str, *, is_lost: bool) -> None:
         """Record a write to a node whose reply came, or was lost, just now."""

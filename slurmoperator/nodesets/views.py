@@ -1,13 +1,14 @@
 """The views of all Slurm clusters in use; an unreachable one affects only its own NodeSets."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 import structlog
 
-from slurmoperator.nodesets.slurm_view import Interest, WorkerView
+from slurmoperator.nodesets.plan.look import Interest, SlurmFacts
+from slurmoperator.nodesets.slurm_view import WorkerView
 from slurmruntime.process.clock import Clock, pause
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values import faults
@@ -75,10 +76,12 @@ class WorkerViews:
         """Return the view of a Controller's Slurm; None while it is not polled."""
         return self._views.get(controller)
 
-    def trouble(self, controller: str) -> str | None:
-        """Return why the state of a Slurm is unknown; "" if it is known, None before the first try."""
+    def facts(self, controller: str, nodes: Iterable[str]) -> SlurmFacts:
+        """Return what is known of a Controller's Slurm, and of these nodes in particular."""
         view = self._views.get(controller)
-        return view.trouble if view is not None else self._troubles.get(controller)
+        if view is None:
+            return SlurmFacts(trouble=self._troubles.get(controller))
+        return view.facts(nodes)
 
     def follow(self, controller: str, key: str, interest: Interest) -> None:
         """Register what a NodeSet needs to know of its Controller's Slurm from now on."""

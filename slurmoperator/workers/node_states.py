@@ -6,9 +6,12 @@ does not hold is absent. Annotations tell autoscalers whether the worker has job
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from slurmoperator.objects.pod_status import PodCondition
+from slurmoperator.workers.situation import PodStage
+from slurmruntime.model.nodes import SlurmNodeFacts
 from slurmruntime.values.names import AUTOSCALERS
 
 STATE_PREFIX: Final = "SlurmNodeState"
@@ -31,8 +34,52 @@ STATES: Final[Mapping[str, str]] = {
 }
 """Slurm's states and flags that have a condition, and the suffix of its type."""
 
+_URGENT: Final = frozenset(
+    f"{STATE_PREFIX}{state}" for state in ("Drain", "Undrain", "Down", "Fail")
+)
+"""Conditions that others act on."""
+
 KEPT_ANNOTATION: Final = "slurm-bridge.dev/kept-from-autoscalers"
 """On a worker's pod: our annotations for autoscalers, comma-separated; only those are removed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateChange:
+    """What a pod should show, and does not."""
+
+    desired: Mapping[str, str]
+    """The types and messages of the conditions that it should have."""
+    shown: Mapping[str, str | None]
+    """Those that it has; see `current_conditions`."""
+    annotations: Mapping[str, str | None]
+    """The annotations to change; None removes one."""
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether a condition changes that others act on."""
+        return any(self.desired.get(kind) != self.shown.get(kind) for kind in _URGENT)
+
+
+def change(
+    node: SlurmNodeFacts | None,
+    *,
+    shown: Mapping[str, str | None],
+    annotations: Mapping[str, str],
+    stage: PodStage,
+    is_guarded: bool,
+) -> StateChange | None:
+    """Return what a pod should show of its Slurm node, as that is listed; None if it shows it.
+
+    Until a pod is first ready, the node in Slurm is that of its predecessor. Autoscalers should spare a guarded worker with jobs.
+    """
+    if stage is PodStage.OVER or not (shown or stage is PodStage.READY):
+        return None
+    desired = desired_conditions(node.states, node.reason) if node else {}
+    has_jobs = (None if node is None else node.is_busy) if is_guarded else False
+    changes = annotation_changes(annotations, has_jobs=has_jobs)
+    if desired == shown and not changes:
+        return None
+    return StateChange(desired=desired, shown=shown, annotations=changes)
 
 
 def desired_conditions(states: Iterable[str], reason: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ has to leave is drained first and waits for its jobs, which is up to `table`.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,13 +35,13 @@ def plan(
     *,
     selector: Selector,
     tolerations: Iterable[Toleration],
-    host_owner: Callable[[str], str],
+    owners: Mapping[str, str],
     unreadable: Collection[str] = (),
 ) -> NodePlan:
     """Return where workers with this selector and these tolerations should be, of all readable nodes.
 
-    `current` are the nodes with a worker, or for which a pod was made already, and its host name. `host_owner` names what has a host
-    name already, such as `pod gpu-0`, or returns "". A node that is neither readable nor unreadable is gone.
+    `current` are the nodes with a worker, or for which a pod was made already, and its host name. `owners` names what has a host name
+    already, such as `pod gpu-0`. A node that is neither readable nor unreadable is gone.
     """
     tolerated = tuple(tolerations)
     by_name = {str(kube_node.name): kube_node for kube_node in kube_nodes}
@@ -58,7 +58,7 @@ def plan(
         if name in current or not _fits(node, selector, tolerated):
             continue
         host = host_of(node)
-        if fault := _host_fault(name, host, node_of_host, host_owner):
+        if fault := _host_fault(name, host, node_of_host, owners):
             faults.append(fault)
             continue
         hosts[name], node_of_host[host] = host, name
@@ -100,13 +100,13 @@ def _why_leaving(
 
 
 def _host_fault(
-    name: str, host: str, node_of_host: Mapping[str, str], host_owner: Callable[[str], str]
+    name: str, host: str, node_of_host: Mapping[str, str], owners: Mapping[str, str]
 ) -> str:
     advice = f"set another name in the node's annotation {HOST_ANNOTATION}"
     if not _HOST.fullmatch(host):
         return f"node {name}: expected a host name of at most 63 lower-case letters, digits and hyphens, found {host[:80]!r}; {advice}"
     if other := node_of_host.get(host):
         return f"node {name}: worker name {host} belongs to the worker of node {other}; {advice}"
-    if owner := host_owner(host):
+    if owner := owners.get(host):
         return f"node {name}: worker name {host} belongs to {owner}; {advice}"
     return ""

@@ -4,7 +4,7 @@ A worker that ends leaves its node in Slurm, which then misses it. A worker whos
 record over; that of a Kubernetes node which is gone for good would stay in `sinfo` for ever.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
 from slurmruntime.model.nodes import SlurmNodeFacts
@@ -16,7 +16,7 @@ _SILENT: Final = "NOT_RESPONDING"
 
 
 def nodes_to_delete(
-    nodes: Iterable[SlurmNodeFacts], *, feature: str, is_needed: Callable[[str], bool]
+    nodes: Iterable[SlurmNodeFacts], *, feature: str, needed: Container[str]
 ) -> tuple[SlurmNode, ...]:
     """Return the names of the nodes with the NodeSet's feature to delete, in order.
 
@@ -31,6 +31,6 @@ def nodes_to_delete(
             and {_DYNAMIC, _SILENT} <= node.states
             and not node.is_external
             and not node.is_busy
-            and not is_needed(node.name)
+            and node.name not in needed
         )
     )

@@ -8,8 +8,9 @@ import msgspec
 
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
-from slurmoperator.nodesets import nodeset, planning, worker_pods
+from slurmoperator.nodesets import nodeset, worker_bodies, worker_pods
 from slurmoperator.nodesets.owned.owned_objects import OwnedObjects
+from slurmoperator.nodesets.plan.planning import NewWorker
 from slurmoperator.objects.labels import PROTECTED_LABEL
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmruntime.kube.client import KubeClient
@@ -67,7 +68,9 @@ class TwoWorkers:
 
     async def start(self) -> None:
         for number in (0, 1):
-            body = planning.pod_body(self.node_set(), number, TEMPLATE, digest="x")
+            body = worker_bodies.pod_body(
+                self.node_set(), NewWorker(key=number), TEMPLATE, digest="x"
+            )
             uid = self.node_set().metadata.uid
             await worker_pods.create(self.kube, self.namespace, body, owner_uid=uid)
         await until(

@@ -9,7 +9,8 @@ import pytest
 
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
-from slurmoperator.nodesets import planning
+from slurmoperator.nodesets import worker_bodies
+from slurmoperator.nodesets.plan.planning import NewWorker
 from slurmoperator.objects.definitions import definitions
 from slurmoperator.objects.kinds import KINDS
 from slurmoperator.objects.names import LONGEST
@@ -314,7 +315,7 @@ def test_an_api_server_accepts_the_pod_of_a_worker(control_plane: Sandbox, names
     node_set, controller = (given(kind, namespace=namespace) for kind in ("NodeSet", "Controller"))
     pod = worker_pod(node_set, 7, controller, SITE)
     assert not isinstance(pod, Refused)
-    accepted(control_plane, planning.pod_body(node_set, 7, pod, digest="1"))
+    accepted(control_plane, worker_bodies.pod_body(node_set, NewWorker(key=7), pod, digest="1"))
 
 
 def accepted(sandbox: Sandbox, body: Mapping[str, Any]) -> None:

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import structlog
 
-from slurmoperator.nodesets import names, planning
+from slurmoperator.nodesets import names
 from slurmoperator.nodesets.nodeset import NODE_SETS
+from slurmoperator.nodesets.plan import look
 from slurmoperator.nodesets.worker_pods import WORKER_PODS
 from slurmoperator.objects.labels import INSTANCE_LABEL, MADE_BY_US
 from slurmoperator.objects.nodeset import NodeSetObject
@@ -234,7 +235,7 @@ class WorkerClaims:
             raise errors.Conflict("GET", NODE_SETS.path, message=text)
         params = {"labelSelector": names.selector(meta.name)}
         pods = await lists.listing(self._kube, WORKER_PODS, namespace=meta.namespace, params=params)
-        keys = (planning.worker_key(node_set, pod) for pod in pods)
+        keys = (look.worker_key(meta.name, pod) for pod in pods)
         return frozenset(key for key in keys if isinstance(key, int))
 
     async def _mark(self, claim: _ClaimObject, since: datetime | None) -> None:

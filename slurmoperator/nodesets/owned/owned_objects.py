@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from slurmoperator.nodesets.status import Refusal
+from slurmoperator.nodesets.plan.look import Refusal
 from slurmoperator.objects.labels import MANAGER, TAKE_OVER_ANNOTATION
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.rendering.body import digest

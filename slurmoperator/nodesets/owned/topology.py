@@ -3,18 +3,14 @@
 A place that Slurm refuses, such as an unknown switch, affects only that worker and is reported.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import structlog
 
-from bridge.domain.nodes.spec import topology_parts
 from bridge.slurm import nodes
 from slurmclient.errors import Declined, SlurmError
-from slurmoperator.nodesets.worker_pods import WorkerPodObject
-from slurmoperator.workers.situation import PodStage
-from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmoperator.nodesets.plan.planning import WorkerMove
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values import faults, names
 from slurmruntime.values.ids import SlurmNode
@@ -27,33 +23,6 @@ _SHOWS_S: Final = 10.0
 _LONGEST: Final = 1024
 """How many characters an annotation may have."""
 _LONGEST_MESSAGE: Final = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerMove:
-    """A worker that should be elsewhere in the topology."""
-
-    slurm_node: str
-    kube_node: str
-    topology: str
-
-
-def moves(
-    pods: Iterable[WorkerPodObject],
-    place_of: Callable[[str], str],
-    listed: Callable[[str], SlurmNodeFacts | None],
-) -> Iterator[WorkerMove]:
-    """Yield the workers to move; without an annotation, Slurm's own files determine the place.
-
-    Args:
-        place_of: returns a Kubernetes node's annotation; "" if it has none.
-        listed: returns a node as in the last reading of Slurm; None if Slurm has no such node.
-    """
-    for pod in pods:
-        place = place_of(pod.kube_node) if pod.facts.stage is PodStage.READY else ""
-        node = listed(pod.slurm_node) if place else None
-        if node is not None and topology_parts(place) != topology_parts(node.topology):
-            yield WorkerMove(slurm_node=pod.slurm_node, kube_node=pod.kube_node, topology=place)
 
 
 class WorkerTopology:

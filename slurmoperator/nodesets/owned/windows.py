@@ -4,7 +4,6 @@ A condition announces it before it is made, so that every leader looks for it un
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -12,8 +11,9 @@ import structlog
 
 from bridge.slurm import nodes
 from slurmclient.errors import Declined
-from slurmoperator.nodesets import names, planning
-from slurmoperator.nodesets.status import ReservationStatus
+from slurmoperator.nodesets import names
+from slurmoperator.nodesets.plan import workers
+from slurmoperator.nodesets.plan.look import Outcome, ReservationStatus
 from slurmoperator.objects import parts
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.workers import windows
@@ -32,20 +32,12 @@ _LONGEST: Final = timedelta(days=366)
 _LONGEST_MESSAGE: Final = 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowState:
-    """The state of a reservation."""
-
-    reservation: ReservationStatus | None = None
-    requeue_after: timedelta | None = None
-
-
 class UpdateWindows:
     """Maintains the reservations, during one term of leadership."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
-        self._states: dict[str, tuple[NodeReservation | None, float, WindowState]] = {}
+        self._states: dict[str, tuple[NodeReservation | None, float, Outcome]] = {}
         """By the NodeSet's uid: the desired reservation, until when its state is believed, and that."""
 
     def forget(self, uid: str) -> None:
@@ -54,7 +46,7 @@ class UpdateWindows:
 
     async def keep(
         self, slurm: SlurmClient, node_set: NodeSetObject, waiting: frozenset[str], now: datetime
-    ) -> WindowState:
+    ) -> Outcome:
         """Create, extend or delete the reservation as needed, and return its state.
 
         Args:
@@ -68,12 +60,12 @@ class UpdateWindows:
             condition.type == names.RESERVED for condition in node_set.status.conditions
         )
         if not waiting and not may_exist:
-            return WindowState()
+            return _known(None)
         times = _times(node_set)
         desired = windows.desired_reservation(times, name=name, nodes=waiting, now=now)
         if desired is not None and not may_exist:
-            return WindowState(reservation=_creating(name), requeue_after=_SOON)
-        before, until_s, state = self._states.get(uid, (None, 0.0, WindowState()))
+            return _known(_creating(name), _SOON)
+        before, until_s, state = self._states.get(uid, (None, 0.0, Outcome()))
         if before == desired and self._monotonic() < until_s:
             return state
         self.forget(uid)
@@ -84,11 +76,11 @@ class UpdateWindows:
             message = faults.shortened(str(error), _LONGEST_MESSAGE)
             text = f"Slurm refuses reservation {name}: {message}"
             refused = ReservationStatus(is_reserved=False, reason="Refused", text=text)
-            state, believed_s = WindowState(reservation=refused), _REFUSED_S
+            state, believed_s = _known(refused), _REFUSED_S
         else:
             if desired is not None and current is None:
-                return WindowState(reservation=_creating(name), requeue_after=_SOON)
-            state = WindowState(reservation=_status(current, times, waiting))
+                return _known(_creating(name), _SOON)
+            state = _known(_status(current, times, waiting))
         self._states[uid] = (desired, self._monotonic() + believed_s, state)
         return state
 
@@ -126,7 +118,7 @@ class UpdateWindows:
 def _times(node_set: NodeSetObject) -> UpdateTimes | None:
     """Return when its workers may be replaced; None if that is not scheduled."""
     update_strategy = node_set.spec.update_strategy
-    if planning.strategy(node_set) != "ScheduledUpdate" or update_strategy is None:
+    if workers.strategy(node_set) != "ScheduledUpdate" or update_strategy is None:
         return None
     window = update_strategy.scheduled_update
     if window is None or window.start_time is None:
@@ -137,6 +129,10 @@ def _times(node_set: NodeSetObject) -> UpdateTimes | None:
         duration=timedelta(seconds=length_s),
         flags=frozenset(flag.upper() for flag in window.flags or ()),
     )
+
+
+def _known(reservation: ReservationStatus | None, *delays: timedelta) -> Outcome:
+    return Outcome(reservation=reservation, is_reservation_known=True, delays=delays)
 
 
 def _creating(name: str) -> ReservationStatus:

@@ -3,7 +3,7 @@
 import pytest
 
 from bridge.domain.model.devices import gres
-from slurmoperator.nodesets import troubles
+from slurmoperator.nodesets.plan import troubles
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,17 @@
 """How a NodeSet's numbers are told: in words that make sense whatever they are."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from slurmoperator.nodesets import names, status
-from slurmoperator.nodesets.planning import NodeSetSituation, Worker
-from slurmoperator.nodesets.status import StatusFacts
-from slurmoperator.objects.nodeset import NodeSetObject, NodeSetSpec, NodeSetStatus
+from slurmoperator.nodesets import names
+from slurmoperator.nodesets.owned.conf_trials import in_force
+from slurmoperator.nodesets.plan import planning, status
+from slurmoperator.nodesets.plan.look import NodeSetFacts, Outcome, SlurmFacts, pod_facts
+from slurmoperator.nodesets.plan.workers import Worker
+from slurmoperator.objects.nodeset import NodeSetObject, NodeSetSpec
 from slurmoperator.objects.parts import ObjectReference
 from slurmoperator.workers.actions import WorkerDecision
 from slurmoperator.workers.situation import WorkerFacts, WorkerObservation
@@ -17,22 +20,29 @@ from slurmruntime.model.nodes import SlurmNodeFacts
 from slurmruntime.values.ids import SlurmNode
 from tests.slurmoperator.nodesets.given import BOUND, READY, pod
 
-Told = tuple[Worker, WorkerDecision]
 _SINCE = {"type": "Ready", "status": "True", "lastTransitionTime": "2025-12-31T23:59:00Z"}
 SINCE_LONG = {**READY, "conditions": [_SINCE]}
 
 
-def worker(number: int, *, is_ready: bool, goes: str) -> Told:
-    made = pod(
-        {"name": f"gpu-{number}", "labels": {names.DIGEST_LABEL: ""}},
-        spec=BOUND,
-        status=SINCE_LONG if is_ready else {},
+def worker(number: int, *, is_ready: bool, goes: str) -> Worker:
+    made = pod_facts(
+        "gpu",
+        pod(
+            {"name": f"gpu-{number}", "labels": {names.DIGEST_LABEL: ""}},
+            spec=BOUND,
+            status=SINCE_LONG if is_ready else {},
+        ),
     )
     facts = WorkerFacts(
-        name=made.slurm_node, pod=made.facts, seen=WorkerObservation(is_sure=False), goes=goes
+        name=made.slurm_node, pod=made.worker, seen=WorkerObservation(is_sure=False), goes=goes
     )
-    planned = Worker(key=number, pod=made, facts=facts)
-    return planned, WorkerDecision(reason=f"gpu-{number} goes" if goes else "")
+    decision = WorkerDecision(reason=f"gpu-{number} goes" if goes else "")
+    return Worker(key=number, pod=made, facts=facts, decision=decision)
+
+
+def registered(**fields: Any) -> dict[str, SlurmNodeFacts]:
+    """The node of the first worker, as Slurm lists it."""
+    return {"gpu-0": SlurmNodeFacts(name=SlurmNode("gpu-0"), **fields)}
 
 
 def ready(*, wanted: int, there: int, are_ready: int) -> tuple[str, str, str]:
@@ -44,7 +54,7 @@ def ready(*, wanted: int, there: int, are_ready: int) -> tuple[str, str, str]:
     return told(wanted, workers)["Ready"]
 
 
-def told(wanted: int, workers: list[Told], **known: Any) -> dict[str, tuple[str, str, str]]:
+def told(wanted: int, workers: list[Worker], **known: Any) -> dict[str, tuple[str, str, str]]:
     """All conditions."""
     spec = NodeSetSpec(
         controller_ref=ObjectReference(name="site"),
@@ -52,26 +62,16 @@ def told(wanted: int, workers: list[Told], **known: Any) -> dict[str, tuple[str,
         extra_conf=known.get("extra_conf", ""),
     )
     meta = ObjectMetadata(name="gpu", namespace="slurm", uid="n", generation=1)
-    situation = NodeSetSituation(
-        node_set=NodeSetObject(metadata=meta, spec=spec),
+    facts = NodeSetFacts(
+        conf=in_force(NodeSetObject(metadata=meta, spec=spec), None),
         pods=(),
-        seen=lambda _: WorkerObservation(is_sure=False),
-        cordons={},
+        slurm=SlurmFacts(trouble=known.get("trouble"), nodes=known.get("nodes", {})),
         revision="",
-        may_replace=True,
         now=datetime(2026, 1, 1, tzinfo=UTC),
     )
-    facts = StatusFacts(
-        before=NodeSetStatus(),
-        situation=situation,
-        workers=workers,
-        listed=known.get("listed", lambda _: None),
-        deleted_claims=known.get("deleted_claims", ()),
-        trouble=known.get("trouble"),
-        refusal=None,
-        failures=(),
-    )
-    found = status.compute(facts).conditions
+    plan = replace(planning.plan(facts), workers=tuple(workers))
+    outcome = Outcome(deleted_claims=known.get("deleted_claims", ()))
+    found = status.compute(facts, plan, outcome).conditions
     return {each.type: (each.status, each.reason, each.message) for each in found}
 
 
@@ -112,8 +112,8 @@ def test_a_worker_that_slurm_surely_lacks_is_not_ready(
 ) -> None:
     workers = [worker(0, is_ready=True, goes="")]
 
-    node = None if states is None else SlurmNodeFacts(name=SlurmNode("gpu-0"), states=states)
-    found = told(1, workers, listed=lambda _: node, trouble=trouble)
+    nodes = {} if states is None else registered(states=states)
+    found = told(1, workers, nodes=nodes, trouble=trouble)
 
     assert expected == found["Ready"]
     assert (found["SlurmKnown"][0] == "False") is (found["Ready"][0] == "False")
@@ -121,8 +121,7 @@ def test_a_worker_that_slurm_surely_lacks_is_not_ready(
 
 def test_a_claim_that_is_deleted_under_a_worker_is_told_unless_something_else_is_worse() -> None:
     deleted = {"deleted_claims": ("claim data-gpu-0 is being deleted",)}
-    idle = SlurmNodeFacts(name=SlurmNode("gpu-0"), states=frozenset({"IDLE"}))
-    known = {"listed": lambda _: idle, "trouble": ""}
+    known = {"nodes": registered(states=frozenset({"IDLE"})), "trouble": ""}
 
     found = told(1, [worker(0, is_ready=True, goes="")], **known, **deleted)["Ready"]
     late = told(2, [worker(0, is_ready=True, goes="")], **known, **deleted)["Ready"]
@@ -136,7 +135,7 @@ HINT = "slurmd finds devices through gres.conf or AutoDetect; its log lists them
 
 
 @pytest.mark.parametrize(
-    ("registered", "expected"),
+    ("devices", "expected"),
     [
         (
             "",
@@ -150,14 +149,12 @@ HINT = "slurmd finds devices through gres.conf or AutoDetect; its log lists them
     ],
 )
 def test_a_worker_without_the_devices_that_its_nodeset_promises_is_not_ready(
-    registered: str, expected: tuple[str, str, str]
+    devices: str, expected: tuple[str, str, str]
 ) -> None:
     found = told(
         1,
         [worker(0, is_ready=True, goes="")],
-        listed=lambda name: SlurmNodeFacts(
-            name=SlurmNode(name), states=frozenset({"IDLE"}), gres=registered
-        ),
+        nodes=registered(states=frozenset({"IDLE"}), gres=devices),
         trouble="",
         extra_conf="Gres=gpu:1",
     )
@@ -186,11 +183,8 @@ def test_a_worker_that_has_registered_with_less_than_it_says_is_not_ready(
     found = told(
         1,
         [worker(0, is_ready=True, goes="")],
-        listed=lambda name: SlurmNodeFacts(
-            name=SlurmNode(name),
-            states=frozenset({"IDLE", "DRAIN", "INVALID_REG"}),
-            gres="gpu:1",
-            reason="(0 < 1)",
+        nodes=registered(
+            states=frozenset({"IDLE", "DRAIN", "INVALID_REG"}), gres="gpu:1", reason="(0 < 1)"
         ),
         trouble=trouble,
         extra_conf="Gres=gpu:1",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from slurmoperator.nodesets.slurm_view import Interest
+from slurmoperator.nodesets.plan.look import Interest
 from slurmoperator.nodesets.views import MOST_SLURMS, WorkerViews
 from slurmruntime.kube.errors import Unavailable
 from tests.virtual_time import VirtualClock, run
@@ -52,7 +52,7 @@ def test_a_slurm_that_cannot_be_opened_is_told_and_tried_again(error: Exception)
             await clock.sleep(1)
             assert views.of("slurm/good") is not None
             assert views.of("slurm/odd") is None
-            said = views.trouble("slurm/odd")
+            said = views.facts("slurm/odd", ()).trouble
             assert said is not None
             assert str(error) in said
             assert "odd" in woken
@@ -81,7 +81,9 @@ def test_a_slurm_beyond_the_most_is_told_and_read_when_another_one_goes() -> Non
             await clock.sleep(1)
             last = f"slurm/{MOST_SLURMS}"
             assert views.of("slurm/0") is not None
-            assert f"more than {MOST_SLURMS} Slurm clusters" in (views.trouble(last) or "")
+            assert f"more than {MOST_SLURMS} Slurm clusters" in (
+                views.facts(last, ()).trouble or ""
+            )
 
             views.forget("0")
             await clock.sleep(10)

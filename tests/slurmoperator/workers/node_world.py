@@ -45,7 +45,7 @@ class NodeWorld(World):
             {name(number): name(number) for number in self.cached},
             selector=SELECTOR,
             tolerations=(),
-            host_owner=lambda _: "",
+            owners={},
             unreadable={name(number) for number in self.there & self.unreadable},
         )
         coming = {number for number in range(MOST) if name(number) in plan.hosts}

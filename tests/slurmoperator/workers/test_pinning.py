@@ -28,5 +28,5 @@ def test_its_first_node_stays_its_own(
     *,
     shares: bool,
 ) -> None:
-    there = {"a", "b"}.__contains__
-    assert expected == pins(before, bound, desired=wanted, has_node=there, shares=shares)
+    there = {"a", "b"}
+    assert expected == pins(before, bound, desired=wanted, nodes=there, shares=shares)

@@ -1,6 +1,7 @@
 """On which Kubernetes nodes there is to be a worker, if there is one on each that fits."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -25,14 +26,14 @@ def planned(
     there: Mapping[str, str] | None = None,
     tolerations: tuple[Toleration, ...] = (),
     terms: tuple[NodeTerm, ...] = (),
-    host_owner: Callable[[str], str] = lambda _: "",
+    owners: Mapping[str, str] = MappingProxyType({}),
 ) -> NodePlan:
     return placing.plan(
         nodes,
         there or {},
         selector=Selector(terms, GPU),
         tolerations=tolerations,
-        host_owner=host_owner,
+        owners=owners,
     )
 
 
@@ -79,7 +80,7 @@ def test_the_worker_of_a_node_that_cannot_be_read_stays() -> None:
         {"a": "rack7", "b": "b"},
         selector=Selector((), GPU),
         tolerations=(),
-        host_owner=lambda _: "",
+        owners={},
         unreadable={"a"},
     )
 
@@ -110,9 +111,7 @@ def test_names_are_short_and_can_be_given() -> None:
 def test_no_two_workers_have_one_name_and_the_other_node_is_told(
     nodes: tuple[KubeNodeFacts, ...], there: dict[str, str], hosts: dict[str, str], said: str
 ) -> None:
-    found = planned(
-        *nodes, there=there, host_owner=lambda host: "pod other-0" if host == "taken" else ""
-    )
+    found = planned(*nodes, there=there, owners={"taken": "pod other-0"})
 
     assert hosts == found.hosts
     (fault,) = found.faults

@@ -39,7 +39,7 @@ def node(name: str = "a", **changes: Any) -> SlurmNodeFacts:
 def test_a_node_is_forgotten_only_if_nothing_speaks_for_it(
     changes: Mapping[str, Any], *, expected: bool
 ) -> None:
-    found = nodes_to_delete([node(**changes)], feature="gpu", is_needed=lambda name: name == "b")
+    found = nodes_to_delete([node(**changes)], feature="gpu", needed={"b"})
     assert found == ((SlurmNode("a"),) if expected else ())
 
 
@@ -54,7 +54,7 @@ def test_whoever_answers_has_jobs_or_is_needed_stays(
     states: Mapping[str, frozenset[str]], needed: frozenset[str]
 ) -> None:
     listed = [node(name, states=each) for name, each in states.items()]
-    found = nodes_to_delete(listed, feature="gpu", is_needed=needed.__contains__)
+    found = nodes_to_delete(listed, feature="gpu", needed=needed)
     assert sorted(found) == [*found]
     for name in found:
         assert name not in needed

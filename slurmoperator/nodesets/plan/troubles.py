@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from bridge.domain.model.devices import gres
-from slurmoperator.nodesets.worker_pods import WorkerPodObject
+from slurmoperator.nodesets.plan.look import PodFacts
 from slurmoperator.objects.pod_status import why_not_ready
 from slurmoperator.workers.situation import REASON_PREFIX, PodStage, WorkerObservation
 from slurmruntime.values import faults
@@ -17,28 +17,28 @@ _REGISTERS: Final = timedelta(seconds=30)
 _LONGEST: Final = 300
 
 
-def not_ready(pod: WorkerPodObject, now: datetime) -> str:
+def not_ready(pod: PodFacts, now: datetime) -> str:
     """Return why a pod is not ready; "" if it is, is ending, or may still become so by itself."""
-    if pod.facts.stage not in (PodStage.UNSTARTED, PodStage.STARTING):
+    if pod.worker.stage not in (PodStage.UNSTARTED, PodStage.STARTING):
         return ""
-    name = pod.metadata.full_name
-    if why := next(why_not_ready(pod.status), ""):
+    name = pod.version.metadata.full_name
+    if why := next(why_not_ready(pod.version.status), ""):
         return faults.shortened(f"pod {name}: {why}", _LONGEST)
-    created = pod.metadata.creation_timestamp
+    created = pod.version.metadata.creation_timestamp
     if created is None or created + _STARTS > now:
         return ""
-    namespace = pod.metadata.namespace
-    hint = f"see kubectl describe pod and kubectl logs -n {namespace} {pod.metadata.name}"
+    namespace = pod.version.metadata.namespace
+    hint = f"see kubectl describe pod and kubectl logs -n {namespace} {pod.version.metadata.name}"
     return f"pod {name} is not ready after more than {_STARTS.seconds} seconds: {hint}"
 
 
-def not_serving(pod: WorkerPodObject, seen: WorkerObservation, now: datetime) -> str:
+def not_serving(pod: PodFacts, seen: WorkerObservation, now: datetime) -> str:
     """Return why Slurm starts no jobs on a ready worker; "" if unsure, or for our own drain."""
-    if pod.facts.stage is not PodStage.READY or not seen.is_sure:
+    if pod.worker.stage is not PodStage.READY or not seen.is_sure:
         return ""
     node = seen.node
     if node is None:
-        missing = f"pod {pod.metadata.full_name} is ready but not registered in Slurm"
+        missing = f"pod {pod.version.metadata.full_name} is ready but not registered in Slurm"
         return missing if is_late(pod, now) else ""
     if node.states & {"DRAIN", "DOWN"} and not node.reason.startswith(REASON_PREFIX):
         reason = faults.shortened(node.reason, _LONGEST) or "no reason given"
@@ -46,16 +46,16 @@ def not_serving(pod: WorkerPodObject, seen: WorkerObservation, now: datetime) ->
     return ""
 
 
-def is_late(pod: WorkerPodObject, now: datetime) -> bool:
+def is_late(pod: PodFacts, now: datetime) -> bool:
     """Check whether a worker has been ready long enough that Slurm should have it."""
     since = pod.ready_since
-    return pod.facts.stage is PodStage.READY and since is not None and since + _REGISTERS < now
+    return pod.worker.stage is PodStage.READY and since is not None and since + _REGISTERS < now
 
 
-def due(pod: WorkerPodObject, now: datetime) -> timedelta | None:
+def due(pod: PodFacts, now: datetime) -> timedelta | None:
     """Return when `not_ready` reports more without an event."""
-    created = pod.metadata.creation_timestamp
-    if created is None or pod.facts.stage not in (PodStage.UNSTARTED, PodStage.STARTING):
+    created = pod.version.metadata.creation_timestamp
+    if created is None or pod.worker.stage not in (PodStage.UNSTARTED, PodStage.STARTING):
         return None
     return created + _STARTS - now
 

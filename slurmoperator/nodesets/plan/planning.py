@@ -1,0 +1,246 @@
+"""Plans one look at a NodeSet: which workers it should have, and everything that follows from that. Pure, and called once."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from bridge.domain.nodes.spec import topology_parts
+from slurmoperator.nodesets.plan import troubles, workers
+from slurmoperator.nodesets.plan.look import Interest, NodeSetFacts, PodFacts, Refusal
+from slurmoperator.nodesets.plan.workers import Case, Worker
+from slurmoperator.objects.nodeset import NodeSetObject
+from slurmoperator.objects.workers import WorkerKey, is_on_nodes
+from slurmoperator.workers import node_states, pinning, placing, pruning
+from slurmoperator.workers.actions import CreateWorker
+from slurmoperator.workers.choosing import REPLACED
+from slurmoperator.workers.node_states import StateChange
+from slurmoperator.workers.situation import PodStage
+from slurmruntime.values.ids import SlurmNode
+from slurmruntime.values.names import TOPOLOGY_ANNOTATION
+
+_WITH_SLURMD: Final = (PodStage.STARTING, PodStage.READY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewWorker:
+    """A worker whose pod is to be created."""
+
+    key: WorkerKey
+    kube_node: str = ""
+    """The Kubernetes node that it returns to; "" for any."""
+    lost_jobs: str = ""
+    """Why it may succeed a worker that ended with running jobs, or ""."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerMove:
+    """A worker that should be elsewhere in Slurm's topology."""
+
+    slurm_node: str
+    kube_node: str
+    topology: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSetPlan:
+    """What should become of a NodeSet, as of one look."""
+
+    refusal: Refusal | None
+    """Why it gets no workers."""
+    desired: int
+    """How many workers there should be."""
+    may_replace: bool
+    """Pods can be made from its template: otherwise no outdated worker is replaced."""
+    follow: Interest
+    """What it needs to know of its Slurm from now on."""
+    workers: tuple[Worker, ...]
+    """The existing and the missing workers, in order."""
+    create: tuple[NewWorker, ...]
+    """The missing workers whose pods are to be created."""
+    pins: dict[str, str] | None
+    """The Kubernetes node that each worker returns to; None if the NodeSet does not pin."""
+    changes: tuple[tuple[PodFacts, StateChange], ...]
+    """The pods that do not show the state of their Slurm nodes."""
+    moves: tuple[WorkerMove, ...]
+    window: frozenset[str] | None
+    """The Slurm nodes of the workers that wait for a reservation; None: leave that as it is."""
+    volumes: frozenset[int] | None
+    """The ordinals whose PVCs are needed; None: delete no others."""
+    records: tuple[SlurmNode, ...]
+    """The nodes to delete from Slurm."""
+    strays: tuple[str, ...]
+    """The names of pods that it owns but that are not its workers; they are left alone."""
+    placing_faults: tuple[str, ...]
+    """Why fitting Kubernetes nodes get no worker."""
+    unserved: tuple[str, ...]
+    """Texts about fields that are accepted but have no effect."""
+    due: timedelta | None
+    """When something changes without an event."""
+
+
+def plan(facts: NodeSetFacts) -> NodeSetPlan:
+    """Return what should become of a NodeSet."""
+    case = workers.case_of(facts)
+    planned = workers.workers_of(case)
+    objection = _objection(facts)
+    pins = _pins(case, planned)
+    is_sure = facts.refusal is None
+    is_staying = is_sure and not facts.is_leaving
+    return NodeSetPlan(
+        refusal=objection,
+        desired=case.desired,
+        may_replace=case.may_replace,
+        follow=Interest(
+            nodes=frozenset(pod.slurm_node for pod in facts.pods), jobs=case.needs_jobs
+        ),
+        workers=planned,
+        create=tuple(_new_workers(facts, planned, pins or {})) if objection is None else (),
+        pins=pins,
+        changes=tuple(_state_changes(facts)),
+        moves=tuple(_moves(facts)),
+        window=_window(case) if is_sure or facts.is_leaving else None,
+        volumes=_ordinals(planned) if is_staying else None,
+        records=_records(facts) if is_staying else (),
+        strays=tuple(pod.name for pod in facts.pods if pod.key is None),
+        placing_faults=case.nodes.faults if case.nodes else (),
+        unserved=tuple(_unserved(facts.node_set)),
+        due=_due(facts, planned),
+    )
+
+
+def _objection(facts: NodeSetFacts) -> Refusal | None:
+    if facts.refusal is not None or facts.is_leaving or not facts.template_fault:
+        return facts.refusal
+    return Refusal(reason="BadInput", text=facts.template_fault)
+
+
+def _new_workers(
+    facts: NodeSetFacts, planned: Iterable[Worker], pins: Mapping[str, str]
+) -> Iterator[NewWorker]:
+    for worker in planned:
+        if CreateWorker() in worker.decision.actions:
+            yield NewWorker(
+                key=worker.key,
+                kube_node=pins.get(str(worker.key), ""),
+                lost_jobs=_may_have_lost_jobs(facts, worker.node),
+            )
+
+
+def _may_have_lost_jobs(facts: NodeSetFacts, name: str) -> str:
+    """Return why a new worker may succeed one that ended with running jobs, or "".
+
+    A pod that ends regularly drains its node and waits for its jobs first. One that was evicted, or deleted by force, has a successor
+    at once, and Slurm would consider its jobs alive, also a job that has started since the last reading.
+    """
+    if not facts.slurm.is_known:
+        had_jobs = facts.node_set.status.slurm_allocated
+        return "workers had jobs when Slurm was last read" if had_jobs else ""
+    node = facts.slurm.listed(name)
+    if node is not None and node.is_busy:
+        return f"Slurm has jobs on {name}"
+    is_closed = node is None or node.states & {"DRAIN", "DOWN"}
+    return "" if is_closed else f"{name} was not drained: a job may just have started there"
+
+
+def _pins(case: Case, planned: Iterable[Worker]) -> dict[str, str] | None:
+    node_set = case.facts.node_set
+    if not node_set.spec.pin_to_node or case.nodes is not None:
+        return None
+    numbered = [(worker.key, worker) for worker in planned if isinstance(worker.key, int)]
+    return pinning.pins(
+        node_set.status.ordinal_to_node or {},
+        {
+            key: worker.pod.kube_node
+            for key, worker in numbered
+            if worker.pod and worker.pod.kube_node
+        },
+        desired=[key for key, worker in numbered if worker.facts.goes in ("", REPLACED)],
+        nodes={*case.facts.kube_nodes, *case.facts.unreadable_nodes},
+        shares=node_set.spec.oversubscribe_node,
+    )
+
+
+def _state_changes(facts: NodeSetFacts) -> Iterator[tuple[PodFacts, StateChange]]:
+    if not facts.slurm.is_known:
+        return  # the last conditions stay
+    is_guarded = facts.node_set.spec.workload_disruption_protection
+    for pod in facts.pods:
+        change = node_states.change(
+            facts.slurm.listed(pod.slurm_node),
+            shown=pod.shown,
+            annotations=pod.version.metadata.annotations,
+            stage=pod.worker.stage,
+            is_guarded=is_guarded,
+        )
+        if change is not None:
+            yield pod, change
+
+
+def _moves(facts: NodeSetFacts) -> Iterator[WorkerMove]:
+    """Yield the workers to move; without an annotation, Slurm's own files determine the place."""
+    for pod in facts.pods:
+        kube_node = facts.kube_nodes.get(pod.kube_node)
+        topology = kube_node.annotations.get(TOPOLOGY_ANNOTATION, "") if kube_node else ""
+        if not topology or pod.worker.stage is not PodStage.READY:
+            continue
+        node = facts.slurm.listed(pod.slurm_node)
+        if node is not None and topology_parts(topology) != topology_parts(node.topology):
+            yield WorkerMove(slurm_node=pod.slurm_node, kube_node=pod.kube_node, topology=topology)
+
+
+def _window(case: Case) -> frozenset[str] | None:
+    """Return the nodes of all workers to replace in a reservation, now or later, that Slurm has."""
+    facts = case.facts
+    if not facts.slurm.is_known:
+        return None
+    if (
+        facts.is_leaving
+        or not case.may_replace
+        or workers.strategy(facts.node_set) != "ScheduledUpdate"
+    ):
+        return frozenset()
+    return frozenset(
+        pod.slurm_node
+        for pod in facts.pods
+        if not facts.is_current(pod)
+        and pod.worker.stage in _WITH_SLURMD
+        and facts.slurm.listed(pod.slurm_node) is not None
+    )
+
+
+def _ordinals(planned: Iterable[Worker]) -> frozenset[int]:
+    return frozenset(worker.key for worker in planned if isinstance(worker.key, int))
+
+
+def _records(facts: NodeSetFacts) -> tuple[SlurmNode, ...]:
+    """Return the Slurm nodes to delete: none unless pruning is on and all Kubernetes nodes can be read."""
+    node_set = facts.node_set
+    prunes = node_set.spec.prune_slurm_node_records != "Never" and facts.is_on_nodes
+    if not prunes or not facts.slurm.is_known or facts.unreadable_nodes:
+        return ()
+    return pruning.nodes_to_delete(
+        facts.slurm.nodes.values(),
+        feature=node_set.slurm_name,
+        needed={*facts.hosts, *map(placing.host_of, facts.kube_nodes.values())},
+    )
+
+
+def _unserved(node_set: NodeSetObject) -> Iterator[str]:
+    if node_set.spec.prune_slurm_node_records != "Never" and not is_on_nodes(node_set):
+        yield "spec.pruneSlurmNodeRecords: has no effect without scalingMode: DaemonSet; delete records with scontrol delete nodename=NAME"
+
+
+def _due(facts: NodeSetFacts, planned: Iterable[Worker]) -> timedelta | None:
+    """Return when a decision is to be made again, or a worker becomes available or late."""
+    delays = []
+    for worker in planned:
+        if (retry_after := worker.decision.retry_after) is not None:
+            delays.append(retry_after)
+        if (pod := worker.pod) is None:
+            continue
+        if pod.worker.stage is PodStage.READY:
+            delays.append(workers.wait(pod, facts))
+        elif (due := troubles.due(pod, facts.now)) is not None:
+            delays.append(due)
+    return min((delay for delay in delays if delay > timedelta(0)), default=None)
