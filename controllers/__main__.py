@@ -25,11 +25,9 @@ from bridge.settings.configuration import Sources
 from bridge.settings.policy_file import PolicyFile
 from bridge.settings.schema import Settings
 from controllers.nodes.actuator import NodePeers
-from controllers.nodes.controller import JobsOnNodes, NodeCaches, NodeController
+from controllers.nodes.controller import NodeController
 from controllers.nodes.fillers import Fillers, NodeUse
-from controllers.nodes.holds import Holdings
-from controllers.nodes.naming import placeholders_naming
-from controllers.nodes.slices import Slices
+from controllers.nodes.gathering import Holdings, JobsOnNodes, NodeCaches, Slices
 from controllers.pods.breaker import Breaker
 from controllers.pods.evidence import EvidenceLookup
 from controllers.pods.losses import LossHandling
@@ -253,11 +251,7 @@ def build_node_controller(term: Leadership, holdings: Holdings) -> NodeControlle
             pods=mirror.pods,
             bound=mirror.bound,
         ),
-        JobsOnNodes(
-            placeholders=term.placeholders,
-            holdings=holdings,
-            naming=partial(placeholders_naming, program.slurm, term.placeholders),
-        ),
+        JobsOnNodes(placeholders=term.placeholders, holdings=holdings),
         settings=node_settings(program),
         interval_s=program.settings.controllers.node_interval_s,
         process=program.process,
@@ -288,9 +282,9 @@ def build_fillers(term: Leadership, nodes: NodeController, holdings: Holdings) -
     program, mirror = term.program, term.mirror
     return Fillers(
         slurm=program.slurm,
-        use=NodeUse(kube_nodes=mirror.kube_nodes, bound=mirror.bound, unbacked=holdings.unbacked),
+        use=NodeUse(kube_nodes=mirror.kube_nodes, bound=mirror.bound, holdings=holdings),
         placeholders=term.placeholders,
-        slurm_node=nodes.slurm_node,
+        book=nodes.book,
         publishing=node_settings(program).publishing,
         clock=program.clock,
     )

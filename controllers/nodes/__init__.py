@@ -1,4 +1,4 @@
 """The controllers of nodes: node registration, job node lists, fillers.
 
-Only `holds` depends on `controllers.pods`, for what is being looked up and restored there.
+Only `gathering` depends on `controllers.pods`, for what is being looked up and restored there.
 """

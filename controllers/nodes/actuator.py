@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import partial
 from typing import assert_never
 
 import structlog
 
 from bridge.domain.lifecycle.actions import OwnCause
-from bridge.domain.nodes import state
 from bridge.domain.nodes.actions import (
     Cordon,
     Create,
@@ -34,13 +34,14 @@ from bridge.domain.nodes.actions import (
     Undrain,
     Withdraw,
 )
+from bridge.domain.nodes.decision import BUSY_AGAIN, NodeOutcome, NodePlan, NodeRefusal
 from bridge.kube import patches, writes
 from bridge.kube.patches import Patch
 from bridge.slurm import jobs, nodes, updating
 from bridge.slurm.nodes import Creation, Deletion
 from bridge.slurm.respond import Responder
 from controllers.nodes.slurm import SlurmNodes
-from slurmclient.errors import Declined, SlurmError, TargetNotFound
+from slurmclient.errors import Declined, SlurmError, TargetNotFound, TooOld
 from slurmruntime.kube import events
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
@@ -91,6 +92,29 @@ class NodeActuator:
         self._clock = clock
         self._renewing = asyncio.Lock()
         self._respond_error = ""
+
+    async def carry_out(self, plan: NodePlan) -> NodeOutcome:
+        """Carry out a plan, one action after another.
+
+        Raises:
+            KubeError, SlurmError: an action failed, or its result is unknown.
+        """
+        for action in plan.rivals:
+            await self.act(action)
+        try:
+            for action in plan.actions:
+                if not await self.act(action):
+                    return NodeOutcome(again=BUSY_AGAIN)
+                _log.info("node.acted", action=type(action).__name__, reason=plan.reason)
+        except (Declined, TooOld) as refusal:
+            if plan.wanted is None:
+                raise  # nothing that could be described in another way
+            _log.warning("node.refused", error=str(refusal))
+            return NodeOutcome(
+                again=timedelta(),  # the next look tells of it in the node's condition
+                refusal=NodeRefusal(spec=plan.wanted, words=refusal.words),
+            )
+        return NodeOutcome(again=plan.again)
 
     async def act(self, action: NodeAction) -> bool:
         """Carry out an action.
@@ -246,27 +270,22 @@ class NodeActuator:
                 await self._patch(kube_node, patches.cordon(kube_node, reason))
             case Uncordon():
                 await self._patch(kube_node, patches.uncordon(kube_node))
-            case SetCondition(condition=condition):
-                await self._report_condition(kube_node, condition)
+            case SetCondition(condition=condition, event=kind):
+                now = self._clock.now()
+                patch = patches.node_condition(kube_node, condition, now)
+                await self._patch_status(kube_node, patch)
+                if kind:
+                    await self._announce(kube_node, condition, EventType(kind), now)
             case RemoveCondition(type=kind):
                 await self._patch_status(kube_node, patches.remove_node_condition(kube_node, kind))
             case unreachable:
                 assert_never(unreachable)
 
-    async def _report_condition(self, kube_node: KubeNodeFacts, condition: NodeCondition) -> None:
-        """Set the condition on the node, and send an Event if its reason changed.
-
-        There is no Event for a new node that is in service at once, but for one that is in Slurm in
-        an undesired state.
-        """
-        old = kube_node.condition(condition.type)
-        now = self._clock.now()
-        await self._patch_status(kube_node, patches.node_condition(kube_node, condition, now))
-        is_fine = condition.reason == state.IN_SERVICE
-        if (old is None and is_fine) or (old is not None and old.reason == condition.reason):
-            return
+    async def _announce(
+        self, kube_node: KubeNodeFacts, condition: NodeCondition, kind: EventType, now: datetime
+    ) -> None:
         event = Event(
-            type=EventType.NORMAL if is_fine else EventType.WARNING,
+            type=kind,
             action="SlurmState",
             reason=condition.reason,
             note=condition.message,

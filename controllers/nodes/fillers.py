@@ -5,7 +5,7 @@ Checks are cheap, because all facts are in memory; Slurm gets requests only for 
 
 import asyncio
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,13 +19,14 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import BoundPod, Pod
 from bridge.domain.nodes import fillers
-from bridge.domain.nodes.book import Unknown
 from bridge.domain.nodes.fillers import Fill
 from bridge.domain.nodes.spec import Publishing
+from bridge.domain.observation.node_book import NodeBook, Unknown
 from bridge.reconcile.nodes import KubeNodes, bound_to
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.snapshot import Snapshot
+from controllers.nodes.gathering import Holdings
 from slurmclient.errors import LostReply, SlurmError
 from slurmruntime.kube.cache import Cache
 from slurmruntime.model import nodes
@@ -34,7 +35,7 @@ from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values import backoff
-from slurmruntime.values.ids import KubeNode, SlurmNode, WorkloadKey
+from slurmruntime.values.ids import SlurmNode, WorkloadKey
 
 _log = structlog.get_logger(__name__)
 
@@ -42,9 +43,6 @@ _INTERVAL_S = 1.0
 _REFUSED_FIRST = timedelta(seconds=2)
 _REFUSED_CAP = timedelta(minutes=5)
 """Delays after refusals for one node; someone has to change something in Slurm."""
-
-Unbacked = Callable[[KubeNode], tuple[Pod, ...]]
-SlurmNodeOf = Callable[[SlurmNode], SlurmNodeFacts | Unknown | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +75,8 @@ class NodeUse:
     """All nodes of Kubernetes."""
     bound: Cache[BoundPod]
     """All pods but ours that have a node."""
-    unbacked: Unbacked
-    """Returns our pods on a node that currently run without a placeholder."""
+    holdings: Holdings
+    """Which of our pods run without a placeholder."""
 
 
 class Fillers:
@@ -90,7 +88,7 @@ class Fillers:
         slurm: SlurmClient,
         use: NodeUse,
         placeholders: Placeholders,
-        slurm_node: SlurmNodeOf,
+        book: NodeBook,
         publishing: Publishing,
         clock: Clock,
     ) -> None:
@@ -98,15 +96,15 @@ class Fillers:
 
         Args:
             placeholders: the leader's view of Slurm's jobs, fillers included.
-            slurm_node: returns a Slurm node by name, as last read.
+            book: Slurm's nodes, as last read.
         """
         self._slurm = slurm
         self._cache = use.kube_nodes
         self._kube_nodes = KubeNodes(use.kube_nodes)
         self._others_on = use.bound.index(bound_to)
-        self._unbacked = use.unbacked
+        self._holdings = use.holdings
         self._placeholders = placeholders
-        self._slurm_node = slurm_node
+        self._book = book
         self._publishing = publishing
         self._clock = clock
         self._known_from: dict[WorkloadKey, float] = {}
@@ -167,7 +165,7 @@ class Fillers:
 
     async def _check_node(self, kube_node: KubeNodeFacts, snapshot: Snapshot) -> None:
         name, key = nodes.slurm_name(kube_node), fillers.key(kube_node)
-        slurm_node = self._slurm_node(name)
+        slurm_node = self._book.get(name)
         if snapshot.began_monotonic <= self._known_from.get(key, 0.0):
             return
         if slurm_node is None or isinstance(slurm_node, Unknown):
@@ -180,7 +178,7 @@ class Fillers:
         observation = _Observation(
             kube_node=kube_node,
             slurm_node=slurm_node,
-            others=(*self._others_on.get(kube_node.name), *self._unbacked(kube_node.name)),
+            others=(*self._others_on.get(kube_node.name), *self._holdings.unbacked(kube_node.name)),
             held=tuple(filter(_is_live_filler, snapshot.by_key.get(key, ()))),
         )
         if observation.is_same_as(self._settled.pop(key, None)):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import structlog
 
-from bridge.domain.nodes.book import NodeBook, Unknown
+from bridge.domain.observation.node_book import NodeBook
 from bridge.slurm import nodes, updating
 from slurmclient.errors import SlurmError, TargetNotFound
 from slurmruntime.model.nodes import SlurmNodeFacts
@@ -57,18 +57,12 @@ class SlurmNodes:
         self._clock = clock
         self._wake = wake
         self._on_read = on_read
-        self._book = NodeBook()
+        self.book = NodeBook()
+        """What is certain about Slurm's nodes."""
         self._listing: nodes.NodeListing | None = None
         self._listed_at = 0.0
         self._asked = asyncio.Event()
         self._problem = ""
-
-    def get(self, name: SlurmNode) -> SlurmNodeFacts | Unknown | None:
-        """Return the node as last read.
-
-        None if it does not exist; Unknown while it is being looked up: its key will be woken.
-        """
-        return self._book.get(name)
 
     async def read(self, name: SlurmNode) -> SlurmNodeFacts | None:
         """Read one node from Slurm now.
@@ -81,16 +75,16 @@ class SlurmNodes:
             node = await nodes.node(self._slurm, name)
         except TargetNotFound:
             node = None
-        self._book.saw(name, node, at=began)
+        self.book.saw(name, node, at=began)
         return node
 
     def deleted(self, name: SlurmNode) -> None:
         """Record that Slurm has confirmed the deletion of a node."""
-        self._book.saw(name, None, at=self._clock.monotonic())
+        self.book.saw(name, None, at=self._clock.monotonic())
 
     def wrote(self, name: SlurmNode) -> None:
         """Record that a write to a node is over, whatever its result; call it in a `finally`."""
-        self._book.wrote(name, at=self._clock.monotonic())
+        self.book.wrote(name, at=self._clock.monotonic())
         self._asked.set()
 
     async def run(self) -> None:
@@ -103,12 +97,12 @@ class SlurmNodes:
             shortest_s = max(_SHORTEST_PAUSE_S, 4 * took_s)
             liveness.turned(shortest_s)
             await self._clock.sleep(shortest_s)
-            if self._problem or self._book.is_settled:
+            if self._problem or self.book.is_settled:
                 liveness.turned(left_s := self._interval_s - shortest_s - took_s)
                 await pause(left_s, self._asked)
 
     async def _read_all(self, began: float) -> None:
-        is_good = self._book.is_settled and began - self._listed_at < _WHOLE_AFTER_S
+        is_good = self.book.is_settled and began - self._listed_at < _WHOLE_AFTER_S
         before = self._listing if is_good else None
         try:
             listed = await nodes.refresh(self._slurm, before)
@@ -120,7 +114,7 @@ class SlurmNodes:
         self._problem = ""
         if listed is not before:
             self._listing, self._listed_at = listed, began
-            for name in self._book.read(listed.nodes, began=began):
+            for name in self.book.read(listed.nodes, began=began):
                 self._wake(name)
         self._on_read()
         if began >= self._sweep_at:

@@ -27,7 +27,7 @@ from bridge.domain.nodes.actions import (
     Uncordon,
     Undrain,
 )
-from bridge.domain.nodes.decision import Node, NodeSettings
+from bridge.domain.nodes.decision import NodeFacts, NodeSettings
 from bridge.domain.nodes.spec import Publishing
 from bridge.domain.nodes.state import NodeRules
 from docs.generate import markdown
@@ -194,14 +194,16 @@ def _to_slurm(
     is_given_up: bool,  # noqa: FBT001  # a row
     is_crashed: bool = False,  # noqa: FBT001, FBT002
 ) -> str:
-    node = Node(
+    facts = NodeFacts(
+        name=slurm_node.name,
         kube_node=kube_node,
         slurm_node=slurm_node,
+        is_confirmed=True,
         is_given_up=is_given_up,
         is_crashed=is_crashed,
         reason_age=_POLICY.device_patience,
     )
-    said = [_in_words(action) for action in registration.decide(node, _SETTINGS).actions]
+    said = [_in_words(action) for action in registration.plan(facts, _SETTINGS).actions]
     return ", then ".join(filter(None, said)) or "nothing"
 
 

@@ -219,6 +219,11 @@ def taints_feature(kube_node: KubeNodeFacts) -> str:
     return f"{names.TAINTS_FEATURE}={digest}"
 
 
+def topology_parts(text: str) -> frozenset[str]:
+    """Return the parts of `topo-switch:s1,topo-block:b1`; their order does not matter."""
+    return frozenset(filter(None, map(str.strip, text.split(","))))
+
+
 def is_parked(slurm_node: SlurmNodeFacts) -> bool:
     """Check whether it may lack its partitions."""
     return names.PARKED_FEATURE in slurm_node.features

@@ -13,7 +13,7 @@ from bridge.domain.nodes.actions import (
     SetCondition,
     SetFeatures,
 )
-from bridge.domain.nodes.decision import Node, NodeDecision, NodeSettings
+from bridge.domain.nodes.decision import NodeFacts, NodePlan, NodeSettings
 from bridge.domain.nodes.spec import Publishing
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec, Taint
 from slurmruntime.values import names
@@ -57,10 +57,17 @@ def look(
     daemons: Demand = NO_DAEMONS,
     settings: NodeSettings = SETTINGS,
     **more: Any,
-) -> NodeDecision:
-    return registration.decide(
-        Node(kube_node=kube_node, slurm_node=slurm_node, daemons=daemons, **more), settings
+) -> NodePlan:
+    """What is planned once the node itself was read."""
+    facts = NodeFacts(
+        name=NAME,
+        kube_node=kube_node,
+        slurm_node=slurm_node,
+        is_confirmed=True,
+        daemons=daemons,
+        **more,
     )
+    return registration.plan(facts, settings)
 
 
 def decided(

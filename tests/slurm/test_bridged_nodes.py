@@ -15,7 +15,7 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import registration
 from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes.actions import SetCondition
-from bridge.domain.nodes.decision import Node, NodeSettings
+from bridge.domain.nodes.decision import NodeFacts, NodeSettings
 from bridge.domain.nodes.spec import Publishing
 from bridge.domain.request import build, candidates, selection
 from bridge.domain.request.build import Defaults
@@ -112,8 +112,14 @@ async def test_a_node_as_slurm_reports_it_is_in_step_with_what_we_asked_for(
     """Otherwise every look would find something to do."""
     assert 4 == len(bridged.pool.nodes)
     for node in bridged.pool.nodes.values():
-        both = Node(kube_node=node.kube, slurm_node=node.slurm, daemons=DAEMONS)
-        decision = registration.decide(both, SETTINGS)
+        both = NodeFacts(
+            name=node.slurm.name,
+            kube_node=node.kube,
+            slurm_node=node.slurm,
+            is_confirmed=True,
+            daemons=DAEMONS,
+        )
+        decision = registration.plan(both, SETTINGS)
         (said,) = decision.actions
         assert isinstance(said, SetCondition)
         assert ("InService", "in step") == (said.condition.reason, decision.reason)
@@ -131,8 +137,14 @@ async def test_our_mark_outlives_a_crash_of_slurmctld(
         fragile_slurm.restart("slurmctld", signal="KILL")
         found = await nodes.node(client, SlurmNode(kube_node.name))
 
-        both = Node(kube_node=kube_node, slurm_node=found, daemons=DAEMONS)
-        assert "in step" == registration.decide(both, SETTINGS).reason
+        both = NodeFacts(
+            name=found.name,
+            kube_node=kube_node,
+            slurm_node=found,
+            is_confirmed=True,
+            daemons=DAEMONS,
+        )
+        assert "in step" == registration.plan(both, SETTINGS).reason
         await nodes.delete(client, SlurmNode(kube_node.name))
 
 

@@ -1,4 +1,4 @@
-"""Keep nodes in step: which side decides, how Slurm sees a node, and what Kubernetes shows.
+"""Keep nodes in step: what is planned for one node, and what Slurm must not hand out of it.
 
 This package may import `lifecycle`, `observation` and `model`.
 """

@@ -1,6 +1,7 @@
 """The actions on a node: in Slurm, on the Kubernetes node, and on placeholders that name it."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from slurmruntime.model.nodes import NodeCondition, SlurmNodeFacts, SlurmNodeSpec, Taint
 from slurmruntime.values import names
@@ -184,6 +185,8 @@ class SetCondition:
 
     kube_node: KubeNode
     condition: NodeCondition
+    event: Literal["", "Normal", "Warning"] = ""
+    """The type of the Event that tells of it; "" if it is no news."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

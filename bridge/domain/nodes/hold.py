@@ -7,6 +7,7 @@ with a priority above every other job's, the drain is lifted.
 
 import enum
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from bridge.domain.lifecycle.decision import SubmitRefusal
 from bridge.domain.lifecycle.table import Column, Row
@@ -32,6 +33,27 @@ class Hold(enum.Enum):
 
 _WORST_FIRST = (Hold.MISSING, Hold.UNSURE, Hold.RESTORING, Hold.UNDECIDED)
 """A pod that waits for an operator does not keep others from starting again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backing:
+    """What stands behind one pod in Slurm."""
+
+    pod: Pod
+    cell: tuple[Row, Column]
+    """Where the pod is in the lifecycle's table."""
+    evidence: Evidence
+    """What became of its placeholder, if that is missing."""
+    refusal: SubmitRefusal | None
+    """Why Slurm refused another placeholder; None if it refused none."""
+
+
+def of_node(backings: Iterable[Backing]) -> Hold:
+    """Return whether Slurm holds a node for all of its pods."""
+    return hold(
+        hold_for(backing.pod, backing.cell, backing.evidence, backing.refusal)
+        for backing in backings
+    )
 
 
 def hold(pods: Iterable[Hold]) -> Hold:

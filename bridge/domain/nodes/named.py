@@ -10,11 +10,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.nodes.actions import Create, Forget, Rename, Withdraw
-from bridge.domain.nodes.decision import NodeDecision
+from bridge.domain.nodes.actions import Create, Delete, Forget, Rename, Withdraw
+from bridge.domain.nodes.decision import NodePlan
 from slurmruntime.values.ids import ClusterId, SlurmNode
 
 SOON = timedelta(seconds=1)
+LATER = timedelta(seconds=30)
 
 MOST_AT_ONCE = 50
 """Placeholders that are read and rewritten in one pass over a node: ten thousand take some minutes."""
@@ -52,18 +53,40 @@ def without(name: SlurmNode, jobs: Iterable[SlurmJob]) -> Iterator[Rename | With
             )
 
 
+def before(step: NodePlan, name: SlurmNode, jobs: tuple[SlurmJob, ...] | None) -> NodePlan:
+    """Delete a node only when no job names it any more.
+
+    Slurm refuses any update of a job that names a deleted node (2018), and a running job keeps its
+    lists.
+
+    Args:
+        step: the deletion, with a drain before it if one is needed.
+        jobs: live placeholders that name it; None if not certain yet.
+    """
+    drain = tuple(action for action in step.actions if not isinstance(action, Delete))
+    if jobs is None:
+        text = f"{step.reason}, looking for jobs that name it"
+        return NodePlan(actions=drain, reason=text, again=SOON)
+    if rewritten := tuple(without(name, jobs)):
+        text = f"{step.reason}, waiting jobs name it"
+        return NodePlan(actions=(*drain, *rewritten), reason=text, again=SOON)
+    listed = ", ".join(str(job.id) for job in jobs[:5])
+    text = f"{step.reason}, running jobs exclude it: {listed}"
+    return NodePlan(actions=drain, reason=text, again=LATER)
+
+
 def after(
-    decision: NodeDecision, name: SlurmNode, jobs: tuple[SlurmJob, ...] | None, cluster: ClusterId
-) -> NodeDecision:
+    step: NodePlan, name: SlurmNode, jobs: tuple[SlurmJob, ...] | None, cluster: ClusterId
+) -> NodePlan:
     """Remove a node that Slurm does not have from these jobs, too, unless it is about to come back.
 
     jobs: live placeholders that name it; None if not certain yet.
     """
-    if any(isinstance(action, Create) for action in decision.actions):
-        return decision
+    if any(isinstance(action, Create) for action in step.actions):
+        return step
     changes = tuple(without(name, jobs or ()))
     if changes:
         forget = Forget(slurm_node=name, cluster=cluster, changes=changes)
-        text = f"{decision.reason}; waiting jobs name it"
-        decision = replace(decision, actions=(*decision.actions, forget), reason=text)
-    return decision if jobs == () else replace(decision, again=SOON)
+        text = f"{step.reason}; waiting jobs name it"
+        step = replace(step, actions=(*step.actions, forget), reason=text)
+    return step if jobs == () else replace(step, again=SOON)

@@ -1,15 +1,19 @@
-"""Decide which Kubernetes nodes are nodes of Slurm, how large they are there, and how they leave.
+"""Plan which Kubernetes nodes are nodes of Slurm, how large they are there, and how they leave.
 
-Level-triggered, one step at a time: `decide` looks at one node on both sides and returns what to do
-now. What follows a deletion or a creation is decided at the next pass. Only Slurm nodes with this
-cluster's mark are ever touched. The mark is a feature, because a feature is created with the node
-and survives a restart of slurmctld. `bridge.domain.nodes.state` decides whether a node takes work.
+Level-triggered, one step at a time: `plan` looks once at what is known of one node on both sides,
+and returns what to do now. What follows a deletion or a creation is planned at the next look. Only
+Slurm nodes with this cluster's mark are ever touched. The mark is a feature, because a feature is
+created with the node and survives a restart of slurmctld.
+
+A step that cannot be undone is planned only from facts that were read for it: otherwise the plan is
+to read them first.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
-from bridge.domain.nodes import drift, named, parking, signs
+from bridge.domain.nodes import named, parking
 from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.actions import (
@@ -17,67 +21,101 @@ from bridge.domain.nodes.actions import (
     Delete,
     Drain,
     NodeAction,
+    RemoveCondition,
+    RemoveTaint,
     Respond,
     SetAddress,
+    SetCondition,
     SetFeatures,
+    SetTaint,
+    Uncordon,
 )
-from bridge.domain.nodes.decision import Node, NodeDecision, NodeRefusal, NodeSettings
+from bridge.domain.nodes.decision import Case, NodeFacts, NodePlan, NodeSettings, RecordCase
 from bridge.domain.nodes.hold import Hold
-from bridge.domain.nodes.release import RESTORING, Companion, release
-from bridge.domain.nodes.state import REASON_PREFIX
+from bridge.domain.nodes.state import REASON_PREFIX, Standing
 from slurmruntime.model import nodes
-from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
+from slurmruntime.model.nodes import (
+    KubeNodeFacts,
+    NodeCondition,
+    SlurmNodeFacts,
+    Taint,
+)
 from slurmruntime.values import names
 from slurmruntime.values.faults import one_line
-from slurmruntime.values.ids import KubeNode
 
-LATER = timedelta(seconds=30)
-
-_LOST = "pods run here whose jobs Slurm has lost"
+REPEATABLE = (Create, SetTaint, SetCondition)
+"""Actions that are harmless even when planned from stale facts."""
 
 
-def decide(node: Node, settings: NodeSettings) -> NodeDecision:
-    """Decide what to do for one node."""
-    decision = _decide(node, settings)
-    if node.slurm_node is not None or node.name is None:
-        return decision
-    return named.after(decision, node.name, node.named_by, settings.publishing.cluster)
+def plan(facts: NodeFacts, settings: NodeSettings) -> NodePlan:
+    """Plan the next step for one node."""
+    step = _step(facts, settings)
+    if facts.slurm_node is None and facts.named_by != ():
+        step = named.after(step, facts.name, facts.named_by, settings.publishing.cluster)
+    is_harmless = all(isinstance(action, REPEATABLE) for action in step.actions)
+    if not facts.is_confirmed and not is_harmless:
+        others = (companion.name for companion in facts.companions)
+        return NodePlan(confirm=(*others, facts.name), reason=step.reason)
+    rivals = tuple(action for rival in facts.rivals for action in _yield_to(rival, facts.kube_node))
+    delays = [delay for delay in (step.again, facts.retry) if delay is not None]
+    return replace(step, rivals=rivals, again=min(delays, default=None))
 
 
-def _decide(node: Node, settings: NodeSettings) -> NodeDecision:
-    kube_node, slurm_node = node.kube_node, node.slurm_node
+def _step(facts: NodeFacts, settings: NodeSettings) -> NodePlan:
+    """Work out what there is to know, and which case it is."""
+    kube_node, slurm_node = facts.kube_node, facts.slurm_node
     if slurm_node is not None and _is_strange(slurm_node, kube_node, settings):
         return _leave_alone(kube_node, slurm_node)
+    is_hybrid = kube_node is not None and nodes.is_hybrid(kube_node)
+    may_end_jobs = facts.hold is Hold.HELD and not is_hybrid
+    standing = node_state.standing(
+        kube_node,
+        slurm_node,
+        settings.policy,
+        is_given_up=may_end_jobs and facts.is_given_up,
+        is_crashed=may_end_jobs and facts.is_crashed,
+    )
     if kube_node is None or not nodes.is_wanted(kube_node):
-        return _take_out(node, settings)
-    if faults := node_spec.faults(kube_node, settings.publishing):
-        text = one_line(faults)
-        return _cannot(kube_node, slurm_node, "InvalidAnnotation", text)
-    if nodes.is_hybrid(kube_node):
-        return _share(node, kube_node, settings)
-    wanted = node_spec.spec(kube_node, node.daemons, settings.publishing)
+        return _take_out(facts, standing, settings)
+    record = node_spec.record(kube_node, facts.daemons, slurm_node, settings.publishing)
+    if record.wanted is None:
+        return _cannot(kube_node, slurm_node, "InvalidAnnotation", one_line(record.faults))
+    is_refused = facts.refusal is not None and facts.refusal.spec == record.wanted
     if slurm_node is None:
-        return _create(node, kube_node, wanted, settings)
-    if not slurm_node.is_external:
-        text = (
-            f"the record of {slurm_node.name} belongs to a slurmd: "
-            f"label the node {names.HYBRID_NODE_LABEL}"
+        case = Case(
+            facts=facts,
+            settings=settings,
+            kube_node=kube_node,
+            wanted=record.wanted,
+            record=record,
+            standing=standing,
+            is_refused=is_refused,
         )
-        return _cannot(kube_node, slurm_node, nodes.NAME_TAKEN, text)
-    change = _keep_in_step(node, kube_node, slurm_node, wanted, settings)
-    change = _respond(change, kube_node, slurm_node, wanted)
-    is_refused = node.refusal is not None and node.refusal.spec == wanted
-    refusal = node.refusal if is_refused else None
-    return _with_kube_side(change, kube_node, slurm_node, settings, refusal=refusal)
+        return _await_slurmd(kube_node) if is_hybrid else _create(case)
+    slurm_case = RecordCase(
+        facts=facts,
+        settings=settings,
+        kube_node=kube_node,
+        slurm_node=slurm_node,
+        wanted=record.wanted,
+        record=record,
+        standing=standing,
+        is_refused=is_refused,
+    )
+    return _share(slurm_case) if is_hybrid else _serve(slurm_case)
 
 
-def yield_to(kube_node: KubeNodeFacts, holder: KubeNodeFacts) -> NodeDecision:
-    """Decide what to do for a node whose Slurm name is taken by another one."""
+# -- nodes that we must not touch, or cannot register ----------------------------------------------
+
+
+def _yield_to(kube_node: KubeNodeFacts, holder: KubeNodeFacts | None) -> tuple[NodeAction, ...]:
+    """Plan what to do for a node whose Slurm name is taken by another one."""
+    holder = holder or kube_node
     text = (
         f"node {holder.name} already has the Slurm name {nodes.slurm_name(holder)}: "
         f"give one of them another name with the label {names.SLURM_NODE_NAME_LABEL}"
     )
-    return _cannot(kube_node, None, nodes.NAME_TAKEN, text)
+    return _cannot(kube_node, None, nodes.NAME_TAKEN, text).actions
 
 
 def _is_strange(
@@ -91,265 +129,269 @@ def _is_strange(
     return not (is_slurmds and kube_node is not None and nodes.is_hybrid(kube_node))
 
 
-def _leave_alone(kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts) -> NodeDecision:
+def _leave_alone(kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts) -> NodePlan:
     text = f"Slurm node {slurm_node.name} does not belong to this cluster: left alone"
     if kube_node is None or not nodes.is_wanted(kube_node):
-        return NodeDecision(actions=tuple(signs.remove(kube_node)), reason=text)
+        return NodePlan(actions=tuple(_clear(kube_node)), reason=text)
     return _cannot(kube_node, None, nodes.NAME_TAKEN, text)
 
 
 def _cannot(
     kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts | None, reason: str, text: str
-) -> NodeDecision:
+) -> NodePlan:
     """Report the problem on the Kubernetes node.
 
     The taint guards what Slurm hands out, so it is removed where Slurm has nothing.
     """
-    actions = [*signs.set_condition(kube_node, node_state.problem(reason, text))]
+    problem = NodeCondition(
+        type=names.SLURM_STATE_CONDITION, status="False", reason=reason, message=text
+    )
+    actions = [*_set_condition(kube_node, problem)]
     if slurm_node is None:
-        actions += [*signs.untaint(kube_node), *signs.uncordon(kube_node)]
-    return NodeDecision(actions=tuple(actions), reason=text)
+        actions += [*_untaint(kube_node), *_uncordon(kube_node)]
+    return NodePlan(actions=tuple(actions), reason=text)
 
 
-def _create(
-    node: Node, kube_node: KubeNodeFacts, wanted: SlurmNodeSpec, settings: NodeSettings
-) -> NodeDecision:
-    if problem := drift.missing(wanted):
-        return _cannot(kube_node, None, "NotRegistered", problem)
-    if node.refusal and node.refusal.spec == wanted:
-        text = f"Slurm refuses the node: {node.refusal.words}"
+def _await_slurmd(kube_node: KubeNodeFacts) -> NodePlan:
+    text = f"no slurmd has registered as {nodes.slurm_name(kube_node)}"
+    return _cannot(kube_node, None, "NotRegistered", text)
+
+
+# -- external nodes --------------------------------------------------------------------------------
+
+
+def _create(case: Case) -> NodePlan:
+    kube_node, wanted = case.kube_node, case.wanted
+    if case.record.lacks:
+        return _cannot(kube_node, None, "NotRegistered", case.record.lacks)
+    if case.facts.refusal is not None and case.is_refused:
+        text = f"Slurm refuses the node: {case.facts.refusal.words}"
         return _cannot(kube_node, None, "Refused", text)
-    why = _unheld(node.hold) or node_state.unavailable(kube_node, settings.policy)
-    actions: tuple[NodeAction, ...] = (Create(spec=wanted),)
-    if why:
-        cluster = settings.publishing.cluster
-        create = Create(spec=parking.parked_spec(wanted, cluster))
-        drain = Drain(slurm_node=wanted.name, reason=REASON_PREFIX + why)
-        actions = (create, drain, *parking.leave(wanted, cluster))
     # The taint comes first: nothing else may use what Slurm is about to hand out.
-    return NodeDecision(
-        actions=(*signs.taint(kube_node, settings.scheduler_name, settings.taint_effect), *actions),
+    return NodePlan(
+        actions=(*_taint(kube_node, case.settings), *parking.create(case)),
         reason="labelled, not in Slurm yet",
         wanted=wanted,
     )
 
 
-def _leave_parking(
-    node: Node,
-    kube_node: KubeNodeFacts,
-    slurm_node: SlurmNodeFacts,
-    wanted: SlurmNodeSpec,
-    settings: NodeSettings,
-) -> NodeDecision:
-    """Repeat the way out of parking after a process died before the node was in its partitions.
+def _serve(case: RecordCase) -> NodePlan:
+    """Keep the record of an external node in step."""
+    if not case.slurm_node.is_external:
+        text = (
+            f"the record of {case.slurm_node.name} belongs to a slurmd: "
+            f"label the node {names.HYBRID_NODE_LABEL}"
+        )
+        return _cannot(case.kube_node, case.slurm_node, nodes.NAME_TAKEN, text)
+    if nodes.is_parked(case.slurm_node):
+        step = parking.leave_again(case)
+    elif case.facts.hold is not Hold.HELD:
+        step = parking.keep_for_pods(case)
+    else:
+        step = _make_anew(case) or _keep_in_step(case)
+    return _show(case, _respond(case, step))
 
-    The node is drained first if it must not take jobs there.
+
+def _make_anew(case: RecordCase) -> NodePlan | None:
+    """Re-create a node that Slurm cannot change in place; None if there is no need.
+
+    A node that others took out of service, or a lost one, takes no jobs; a re-created one would. A
+    crashed node is declared lost first: it comes back without its devices for a while.
     """
-    why = (
-        _LOST if node.hold is not Hold.HELD else node_state.unavailable(kube_node, settings.policy)
-    )
-    actions = tuple(parking.leave(wanted, settings.publishing.cluster))
-    if why and not slurm_node.states & node_state.OUT_OF_SERVICE:
-        actions = (Drain(slurm_node=slurm_node.name, reason=REASON_PREFIX + why), *actions)
-    return NodeDecision(actions=actions, reason="it is parked, perhaps without its partitions")
+    slurm_node, record = case.slurm_node, case.record
+    if "DOWN" in slurm_node.states or case.facts.is_crashed or case.standing.is_by_others:
+        return None
+    if record.devices and (wait := _await_devices(case)):
+        return wait
+    if record.shrunk:
+        return _replace(slurm_node, case.standing, record.shrunk)
+    if record.grown and not case.standing.unavailable and not slurm_node.is_busy:
+        return _replace(slurm_node, case.standing, record.grown)
+    return None
 
 
-def _keep_in_step(
-    node: Node,
-    kube_node: KubeNodeFacts,
-    slurm_node: SlurmNodeFacts,
-    wanted: SlurmNodeSpec,
-    settings: NodeSettings,
-) -> NodeDecision:
+def _await_devices(case: RecordCase) -> NodePlan | None:
+    """Drain the node until its devices are back; None once it has waited long enough.
+
+    Whenever a kubelet or its device plugin restarts, their count is 0 for some seconds. The time of
+    the drain shows how long the wait has been: no state is needed, and a new leader knows it, too.
+    """
+    slurm_node, why = case.slurm_node, case.record.devices
+    patience = case.settings.policy.device_patience
+    drain = Drain(slurm_node=slurm_node.name, reason=f"{REASON_PREFIX}{why}")
+    if "DRAIN" not in slurm_node.states or slurm_node.reason != drain.reason:
+        return NodePlan(actions=(drain,), reason=why, again=patience)
+    left = patience - (case.facts.reason_age or patience)
+    return NodePlan(reason=f"{why}; waiting", again=left) if left > timedelta() else None
+
+
+def _keep_in_step(case: RecordCase) -> NodePlan:
     """Apply what Slurm can change at once, also while jobs run; the rest waits until none does."""
-    if nodes.is_parked(slurm_node):
-        return _leave_parking(node, kube_node, slurm_node, wanted, settings)
-    if node.hold is not Hold.HELD:
-        return _keep_for_pods(node, kube_node, slurm_node, settings)
-    policy = settings.policy
-    is_down = "DOWN" in slurm_node.states
-    # A node that others took out of service, or a lost one, takes no jobs; a re-created one would.
-    # A crashed node is declared lost first: it comes back without its devices for a while.
-    if not is_down and not node.is_crashed and not node_state.is_by_others(slurm_node):
-        patience = policy.device_patience
-        if wait := drift.missing_devices(slurm_node, wanted, node.reason_age, patience):
-            return NodeDecision(actions=wait.drain, reason=wait.why, again=wait.left)
-        if shrunk := drift.must_shrink(slurm_node, wanted):
-            return _replace(slurm_node, shrunk)
-        is_idle = not node_state.unavailable(kube_node, policy) and not slurm_node.is_busy
-        if is_idle and (grown := drift.may_grow(slurm_node, wanted)):
-            return _replace(slurm_node, grown)
-    is_refused = node.refusal is not None and node.refusal.spec == wanted
-    changes = () if is_refused else tuple(drift.changes(slurm_node, wanted))
-    state = node_state.to_slurm(
-        kube_node,
-        slurm_node,
-        is_given_up=node.is_given_up,
-        is_crashed=node.is_crashed,
-        policy=policy,
-    )
-    reasons = [*(["its description changed"] if changes else []), state.reason]
-    return NodeDecision(
-        actions=(*changes, *state.actions),
+    changes = () if case.is_refused else case.record.changes
+    change = case.standing.to_slurm
+    reasons = [*(["its description changed"] if changes else []), change.reason]
+    return NodePlan(
+        actions=(*changes, *change.actions),
         reason=", ".join(filter(None, reasons)) or "in step",
-        wanted=wanted,
+        wanted=None if case.is_refused else case.wanted,
     )
 
 
-def _respond(
-    change: NodeDecision,
-    kube_node: KubeNodeFacts,
-    slurm_node: SlurmNodeFacts,
-    wanted: SlurmNodeSpec,
-) -> NodeDecision:
+def _respond(case: RecordCase, step: NodePlan) -> NodePlan:
     """Answer for a slurmd that Slurm tried to reach: otherwise users could close a node.
 
     Signalling a job of their own would be enough. A node without jobs is re-created, which needs no
     such answer. One that is DOWN might come back.
     """
+    slurm_node = case.slurm_node
     states = slurm_node.states
-    if not ("NOT_RESPONDING" in states and slurm_node.is_busy and kube_node.is_ready):
-        return change
-    if "DOWN" in states:
-        return change
+    is_sought = "NOT_RESPONDING" in states and slurm_node.is_busy
+    if not is_sought or not case.kube_node.is_ready or "DOWN" in states:
+        return step
+    address = case.wanted.address or slurm_node.address
     actions = (
         Respond(slurm_node=slurm_node.name, record=slurm_node),
-        SetAddress(slurm_node=slurm_node.name, address=wanted.address or slurm_node.address),
+        SetAddress(slurm_node=slurm_node.name, address=address),
     )
-    reason = f"Slurm looked for a slurmd there, {change.reason}"
-    return replace(change, actions=(*change.actions, *actions), reason=reason)
+    reason = f"Slurm looked for a slurmd there, {step.reason}"
+    return replace(step, actions=(*step.actions, *actions), reason=reason)
 
 
-def _keep_for_pods(
-    node: Node, kube_node: KubeNodeFacts, slurm_node: SlurmNodeFacts, settings: NodeSettings
-) -> NodeDecision:
-    """Reserve the node for its pods, whose placeholders Slurm has lost.
-
-    No other job may start there before their placeholders do, whether the node is cordoned or not.
-    """
-    hold = node.hold
-    actions: tuple[NodeAction, ...] = ()
-    reason = "waiting for Slurm to report the placeholders of its pods"
-    is_drained = "DRAIN" in slurm_node.states
-    if _unheld(hold):
-        reason = _unheld(hold)
-        if not is_drained and not node_state.is_by_others(slurm_node):
-            actions = (Drain(slurm_node=slurm_node.name, reason=REASON_PREFIX + reason),)
-    elif hold is Hold.RESTORING:
-        own = Companion(name=slurm_node.name, slurm_node=slurm_node, hold=hold)
-        actions, reason = release((own, *node.companions))
-        if node.leader is not None:
-            actions, reason = (), f"{RESTORING}; it is released together with {node.leader}"
-    else:  # a drain does no harm, whatever Slurm reports next; lifting one might
-        state = node_state.to_slurm(
-            kube_node, slurm_node, is_given_up=False, policy=settings.policy
-        )
-        if all(isinstance(action, Drain) for action in state.actions):
-            actions = state.actions
-    return NodeDecision(actions=actions, reason=reason, again=named.SOON)
+# -- hybrid nodes ----------------------------------------------------------------------------------
 
 
-def _unheld(hold: Hold) -> str:
-    is_unheld = hold in (Hold.MISSING, Hold.UNDECIDED)
-    return _LOST if is_unheld else ""
-
-
-def _share(node: Node, kube_node: KubeNodeFacts, settings: NodeSettings) -> NodeDecision:
+def _share(case: RecordCase) -> NodePlan:
     """Keep a slurmd's node in step: add only our features, and pass drains both ways."""
-    slurm_node = node.slurm_node
-    if slurm_node is None:
-        text = f"no slurmd has registered as {nodes.slurm_name(kube_node)}"
-        return _cannot(kube_node, None, "NotRegistered", text)
+    slurm_node, features = case.slurm_node, case.record.features
     if slurm_node.is_external:
-        return _replace(slurm_node, "its own slurmd must register")
-    ours = node_spec.spec(kube_node, node.daemons, settings.publishing).features
-    wanted = node_spec.shared_features(slurm_node, ours, settings.publishing)
-    actions: list[NodeAction] = []
-    if set(wanted) != set(slurm_node.features):
-        actions.append(SetFeatures(slurm_node=slurm_node.name, features=wanted))
-    if node.hold is not Hold.HELD:
-        change = _keep_for_pods(node, kube_node, slurm_node, settings)
-        return _with_kube_side(change, kube_node, slurm_node, settings)
-    state = node_state.to_slurm(kube_node, slurm_node, is_given_up=False, policy=settings.policy)
-    change = NodeDecision(actions=(*actions, *state.actions), reason=state.reason or "shared")
-    return _with_kube_side(change, kube_node, slurm_node, settings)
+        return _replace(slurm_node, case.standing, "its own slurmd must register")
+    if case.facts.hold is not Hold.HELD:
+        return _show(case, parking.keep_for_pods(case))
+    actions = case.standing.to_slurm.actions
+    if set(features) != set(slurm_node.features):
+        actions = (SetFeatures(slurm_node=slurm_node.name, features=features), *actions)
+    reason = case.standing.to_slurm.reason or "shared"
+    return _show(case, NodePlan(actions=actions, reason=reason))
 
 
-def _take_out(node: Node, settings: NodeSettings) -> NodeDecision:
+# -- nodes that leave ------------------------------------------------------------------------------
+
+
+def _take_out(facts: NodeFacts, standing: Standing, settings: NodeSettings) -> NodePlan:
     """Remove the node: running jobs finish first, and the taint stays until Slurm has dropped it."""
-    slurm_node = node.slurm_node
+    kube_node, slurm_node = facts.kube_node, facts.slurm_node
     if slurm_node is None:
-        return NodeDecision(
-            actions=tuple(signs.remove(node.kube_node)), reason="not wanted, not in Slurm"
-        )
+        return NodePlan(actions=tuple(_clear(kube_node)), reason="not wanted, not in Slurm")
     if not slurm_node.is_external:
-        return _unshare(node.kube_node, slurm_node, settings)
-    why = "no longer wanted" if node.kube_node else "gone from Kubernetes"
-    decision = _replace(slurm_node, why)
-    if not any(isinstance(action, Delete) for action in decision.actions):
-        return decision
-    drain = tuple(action for action in decision.actions if isinstance(action, Drain))
-    if node.named_by is None:
-        text = f"{why}, looking for jobs that name it"
-        return NodeDecision(actions=drain, reason=text, again=named.SOON)
-    # Slurm refuses any update of a job that names a deleted node (2018), and a running job keeps
-    # its lists.
-    if rewritten := tuple(named.without(slurm_node.name, node.named_by)):
-        text = f"{why}, waiting jobs name it"
-        return NodeDecision(actions=(*drain, *rewritten), reason=text, again=named.SOON)
-    if node.named_by:
-        jobs = ", ".join(str(job.id) for job in node.named_by[:5])
-        text = f"{why}, running jobs exclude it: {jobs}"
-        return NodeDecision(actions=drain, reason=text, again=LATER)
-    return decision
+        # Everything of ours goes; the record stays with its slurmd.
+        features = node_spec.shared_features(slurm_node, (), settings.publishing)
+        set_features = SetFeatures(slurm_node=slurm_node.name, features=features)
+        return NodePlan(
+            actions=(*standing.lift, set_features, *_clear(kube_node)),
+            reason="no longer wanted, its slurmd stays",
+        )
+    why = "no longer wanted" if kube_node else "gone from Kubernetes"
+    step = _replace(slurm_node, standing, why)
+    if slurm_node.is_busy or facts.named_by == ():
+        return step
+    return named.before(step, slurm_node.name, facts.named_by)
 
 
-def _unshare(
-    kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts, settings: NodeSettings
-) -> NodeDecision:
-    """Remove everything of ours; the record stays with its slurmd."""
-    features = node_spec.shared_features(slurm_node, (), settings.publishing)
-    ready = KubeNodeFacts(name=KubeNode(""), uid="")
-    lifted = node_state.to_slurm(ready, slurm_node, is_given_up=False, policy=settings.policy)
-    return NodeDecision(
-        actions=(
-            *lifted.actions,
-            SetFeatures(slurm_node=slurm_node.name, features=features),
-            *signs.remove(kube_node),
-        ),
-        reason="no longer wanted, its slurmd stays",
-    )
-
-
-def _replace(slurm_node: SlurmNodeFacts, why: str) -> NodeDecision:
+def _replace(slurm_node: SlurmNodeFacts, standing: Standing, why: str) -> NodePlan:
     """Drain and, once idle, delete a node that Slurm cannot change in place.
 
-    The next pass re-creates it if it is still wanted.
+    The next look re-creates it if it is still wanted.
     """
     drain: tuple[Drain, ...] = ()
-    if "DRAIN" not in slurm_node.states and not node_state.is_by_others(slurm_node):
+    if "DRAIN" not in slurm_node.states and not standing.is_by_others:
         drain = (Drain(slurm_node=slurm_node.name, reason=REASON_PREFIX + why),)
     if slurm_node.is_busy:
-        return NodeDecision(actions=drain, reason=f"{why}, its jobs finish first")
+        return NodePlan(actions=drain, reason=f"{why}, its jobs finish first")
     delete = Delete(slurm_node=slurm_node.name)
-    return NodeDecision(actions=(*drain, delete), reason=why, again=timedelta())
+    return NodePlan(actions=(*drain, delete), reason=why, again=timedelta())
 
 
-def _with_kube_side(
-    change: NodeDecision,
-    kube_node: KubeNodeFacts,
-    slurm_node: SlurmNodeFacts,
-    settings: NodeSettings,
-    *,
-    refusal: NodeRefusal | None = None,
-) -> NodeDecision:
+# -- what the Kubernetes node shows ----------------------------------------------------------------
+
+
+def _show(case: RecordCase, step: NodePlan) -> NodePlan:
     """Add the Kubernetes side: the taint first, the node's state in Slurm last."""
+    condition = _condition(case)
     actions = (
-        *signs.taint(kube_node, settings.scheduler_name, settings.taint_effect),
-        *change.actions,
-        *node_state.to_kube(kube_node, slurm_node, settings.policy),
-        *signs.set_condition(
-            kube_node, signs.condition(kube_node, slurm_node, refusal.words if refusal else None)
-        ),
+        *_taint(case.kube_node, case.settings),
+        *step.actions,
+        *case.standing.to_kube,
+        *(_set_condition(case.kube_node, condition) if condition else ()),
     )
-    return replace(change, actions=actions)
+    return replace(step, actions=actions)
+
+
+def _condition(case: RecordCase) -> NodeCondition | None:
+    """Return the condition that shows the node's state in Slurm, as it was seen there."""
+    condition, missing = case.standing.condition, case.record.partitions
+    refusal = case.facts.refusal
+    if condition is None or condition.status != "True" or not case.slurm_node.is_external:
+        return condition
+    if refusal is not None and case.is_refused:
+        text = f"Slurm refuses a change of the node: {refusal.words}"
+        return replace(condition, reason="ChangeRefused", message=text)
+    if not missing:
+        return condition
+    text = (
+        f"Slurm has no partition {', '.join(missing)} that takes nodes with a feature of that name"
+    )
+    if not case.slurm_node.partitions:
+        return replace(condition, status="False", reason="NoPartition", message=text)
+    return replace(condition, reason="PartitionMissing", message=text)
+
+
+def _set_condition(kube_node: KubeNodeFacts, desired: NodeCondition) -> Iterator[NodeAction]:
+    """Set the condition unless the node already has it.
+
+    There is no Event for a new node that is in service at once, but for one that is in Slurm in an
+    undesired state.
+    """
+    old = kube_node.condition(desired.type)
+    if old == desired:
+        return
+    is_fine = desired.reason == node_state.IN_SERVICE
+    is_news = old.reason != desired.reason if old is not None else not is_fine
+    yield SetCondition(
+        kube_node=kube_node.name,
+        condition=desired,
+        event=("Normal" if is_fine else "Warning") if is_news else "",
+    )
+
+
+def _taint(kube_node: KubeNodeFacts, settings: NodeSettings) -> Iterator[NodeAction]:
+    """Keep foreign pods off the node; without an effect, keep no taint."""
+    if not settings.taint_effect:
+        yield from _untaint(kube_node)
+        return
+    wanted = Taint(
+        key=names.MANAGED_NODE_TAINT, value=settings.scheduler_name, effect=settings.taint_effect
+    )
+    if [one for one in kube_node.taints if one.key == wanted.key] != [wanted]:
+        yield SetTaint(kube_node=kube_node.name, taint=wanted)
+
+
+def _clear(kube_node: KubeNodeFacts | None) -> Iterator[NodeAction]:
+    """Remove everything of ours from a Kubernetes node."""
+    if kube_node is None:
+        return
+    yield from _untaint(kube_node)
+    yield from _uncordon(kube_node)
+    if kube_node.condition(names.SLURM_STATE_CONDITION) is not None:
+        yield RemoveCondition(kube_node=kube_node.name)
+
+
+def _untaint(kube_node: KubeNodeFacts) -> Iterator[NodeAction]:
+    """Remove our taint, whatever its effect."""
+    if any(one.key == names.MANAGED_NODE_TAINT for one in kube_node.taints):
+        yield RemoveTaint(kube_node=kube_node.name)
+
+
+def _uncordon(kube_node: KubeNodeFacts) -> Iterator[NodeAction]:
+    """Lift our own cordon."""
+    if names.CORDON_ANNOTATION in kube_node.annotations:
+        yield Uncordon(kube_node=kube_node.name)

@@ -1,4 +1,8 @@
-"""Describe a Kubernetes node for Slurm: what is left of it beside the pods that belong to it."""
+"""Describe a Kubernetes node for Slurm, and find how Slurm's record of it differs from that.
+
+The description is what is left of the node beside the pods that belong to it. Some differences can
+be changed in place; for others, the node has to be deleted and created again.
+"""
 
 import fnmatch
 import ipaddress
@@ -10,6 +14,14 @@ from dataclasses import dataclass, field
 from bridge.domain.model import demand
 from bridge.domain.model.claims import profiles
 from bridge.domain.model.demand import Demand
+from bridge.domain.model.devices import gres
+from bridge.domain.nodes.actions import (
+    NodeAction,
+    SetAddress,
+    SetFeatures,
+    SetTopology,
+    SetWeight,
+)
 from slurmruntime.model import nodes
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
 from slurmruntime.values import names, numbers, quantities
@@ -44,6 +56,59 @@ class Publishing:
     """Labels that name the GPU type, for GRES `gpu` without one; the first that a node has is used."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A node's record in Slurm as it should be, and how the one that is there differs."""
+
+    wanted: SlurmNodeSpec | None
+    """None if there are faults."""
+    faults: tuple[Fault, ...] = ()
+    """What is set on the node that Slurm cannot take."""
+    lacks: str = ""
+    """What keeps it from being registered; "" if nothing does."""
+    shrunk: str = ""
+    """Why Slurm must stop offering the node as it is; "" if it need not."""
+    grown: str = ""
+    """Why an idle node should be created again; "" if it should not."""
+    devices: str = ""
+    """Which devices Slurm has and Kubernetes lacks; "" if none."""
+    changes: tuple[NodeAction, ...] = ()
+    """What Slurm can change in place, also while jobs run."""
+    partitions: tuple[str, ...] = ()
+    """Partitions that the node should be in and is not."""
+    features: tuple[str, ...] = ()
+    """Those of a record that belongs to a slurmd, with ours (`shared_features`)."""
+
+
+def record(
+    kube_node: KubeNodeFacts,
+    daemons: Demand,
+    slurm_node: SlurmNodeFacts | None,
+    publishing: Publishing,
+) -> Record:
+    """Describe the node, and compare Slurm's record with that, if there is one.
+
+    Args:
+        daemons: the total demand of the pods that belong to the node: DaemonSets' and static ones.
+    """
+    if problems := faults(kube_node, publishing):
+        return Record(wanted=None, faults=problems)
+    wanted = spec(kube_node, daemons, publishing)
+    if slurm_node is None:
+        return Record(wanted=wanted, lacks=_lacks(wanted))
+    return Record(
+        wanted=wanted,
+        shrunk=_shrunk(slurm_node, wanted),
+        grown=_grown(slurm_node, wanted),
+        devices=_missing_devices(slurm_node, wanted),
+        changes=tuple(_changes(slurm_node, wanted)),
+        partitions=tuple(
+            name for name in partitions(kube_node) if name not in slurm_node.partitions
+        ),
+        features=shared_features(slurm_node, wanted.features, publishing),
+    )
+
+
 def faults(kube_node: KubeNodeFacts, publishing: Publishing) -> tuple[Fault, ...]:
     """Return what is set on the node that Slurm cannot take."""
     return (
@@ -67,7 +132,7 @@ def spec(kube_node: KubeNodeFacts, daemons: Demand, publishing: Publishing) -> S
     left = {
         name: count - daemons.extended.get(name, 0) for name, count in allocatable.extended.items()
     }
-    gres, gres_conf = _gres(devices(kube_node, left, publishing))
+    listed, gres_conf = _gres(devices(kube_node, left, publishing))
     threads = numbers.integer(kube_node.annotations.get(names.THREADS_ANNOTATION, "1")) or 1
     cpus = max(0, allocatable.milli_cpu - daemons.milli_cpu) // publishing.milli_per_cpu
     return SlurmNodeSpec(
@@ -76,7 +141,7 @@ def spec(kube_node: KubeNodeFacts, daemons: Demand, publishing: Publishing) -> S
         cpus=cpus // threads * threads,
         memory_mib=max(0, allocatable.memory_bytes - daemons.memory_bytes) // quantities.MIB,
         features=tuple(dict.fromkeys(_features(kube_node, publishing))),
-        gres=gres,
+        gres=listed,
         gres_conf=gres_conf,
         topology=kube_node.annotations.get(names.TOPOLOGY_ANNOTATION, ""),
         weight=numbers.integer(
@@ -99,8 +164,8 @@ def devices(
     for resource, count in extended.items():
         for name, number in demand.gres({resource: count}, publishing.gpu_resources).items():
             is_claimed = resource.startswith(profiles.COUNTED)
-            gres = name if is_claimed else _typed(name, kube_node, publishing)
-            counts[gres] += max(0, number)
+            counted = name if is_claimed else _typed(name, kube_node, publishing)
+            counts[counted] += max(0, number)
     return +counts
 
 
@@ -132,14 +197,75 @@ def marks(cluster: ClusterId) -> tuple[str, str]:
     return (names.BRIDGED_FEATURE, nodes.cluster_feature(cluster))
 
 
-def partition_features(features: Iterable[str]) -> frozenset[str]:
+def _lacks(wanted: SlurmNodeSpec) -> str:
+    """Name what a node lacks to be registered in Slurm; "" if nothing."""
+    if not wanted.address:
+        return "the kubelet has reported no InternalIP"
+    if not wanted.cpus or not wanted.memory_mib:
+        return "nothing is left of it beside the DaemonSets' pods"
+    return ""
+
+
+def _changes(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> Iterator[NodeAction]:
+    """Yield the changes that Slurm can make without re-creating the node."""
+    name = slurm_node.name
+    if set(slurm_node.features) != set(wanted.features):
+        yield SetFeatures(slurm_node=name, features=wanted.features)
+    if wanted.address and slurm_node.address != wanted.address:
+        yield SetAddress(slurm_node=name, address=wanted.address)
+    if nodes.topology_parts(slurm_node.topology) != nodes.topology_parts(wanted.topology):
+        yield SetTopology(slurm_node=name, topology=wanted.topology)
+    if slurm_node.weight != wanted.weight:
+        yield SetWeight(slurm_node=name, weight=wanted.weight)
+
+
+def _shrunk(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
+    """Explain why Slurm must stop offering the node as it is; "" if it need not.
+
+    Fewer CPUs or less memory left in Kubernetes are no reason while jobs run: fillers hold the
+    difference. Otherwise anyone who may create pods could drain every node.
+    """
+    if not slurm_node.is_busy and slurm_node.cpus > wanted.cpus:
+        return f"Slurm has {slurm_node.cpus} CPUs, Kubernetes has {wanted.cpus} left"
+    if not slurm_node.is_busy and slurm_node.memory_mib > wanted.memory_mib:
+        return f"Slurm has {slurm_node.memory_mib} MiB, Kubernetes has {wanted.memory_mib} left"
+    if slurm_node.threads_per_core != wanted.threads_per_core:
+        return f"Slurm has {slurm_node.threads_per_core} threads per core, not {wanted.threads_per_core}"
+    if gres.plain(slurm_node.gres) != wanted.gres:
+        return f"Slurm has GRES {slurm_node.gres!r}, Kubernetes has {wanted.gres!r}"
+    if _partition_features(slurm_node.features) != _partition_features(wanted.features):
+        # Partitions defined by a NodeSet do not follow a live change of features.
+        return "its partitions changed"
+    return ""
+
+
+def _grown(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
+    """Explain why an idle node should be re-created; "" if it should not.
+
+    This is not worth a drain: a DaemonSet's pod that is being replaced looks the same.
+    """
+    if "NOT_RESPONDING" in slurm_node.states:
+        return "Slurm tried to reach a slurmd there"
+    if slurm_node.cpus < wanted.cpus:
+        return f"Slurm has {slurm_node.cpus} CPUs, Kubernetes has {wanted.cpus} left"
+    if slurm_node.memory_mib < wanted.memory_mib:
+        return f"Slurm has {slurm_node.memory_mib} MiB, Kubernetes has {wanted.memory_mib} left"
+    return ""
+
+
+def _missing_devices(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
+    """Name the devices that Slurm has and Kubernetes lacks; "" if none are missing."""
+    has = gres.counted(wanted.gres)
+    had = gres.counted(slurm_node.gres)
+    if all(has.get(name, 0) >= count for name, count in had.items()):
+        return ""
+    present = wanted.gres or "none"
+    return f"devices are missing: Slurm has {slurm_node.gres}, Kubernetes has {present}"
+
+
+def _partition_features(features: Iterable[str]) -> frozenset[str]:
     """Return the features a NodeSet may select; those from labels contain a `=`."""
     return frozenset(feature for feature in features if "=" not in feature)
-
-
-def topology_parts(text: str) -> frozenset[str]:
-    """Return the parts of `topo-switch:s1,topo-block:b1`; their order does not matter."""
-    return frozenset(filter(None, map(str.strip, text.split(","))))
 
 
 def _fine_cpus(kube_node: KubeNodeFacts, publishing: Publishing) -> Iterator[Fault]:

@@ -14,7 +14,7 @@ our own drain are recognised by the state.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from bridge.domain.nodes.actions import Cordon, Down, Drain, NodeAction, Resume, Uncordon, Undrain
@@ -53,6 +53,56 @@ class StateChange:
 
     actions: tuple[NodeAction, ...] = ()
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Whether a node takes work, as both sides have it, and whose word that is."""
+
+    unavailable: str = ""
+    """Why Slurm must start nothing there; "" if it may."""
+    is_by_others: bool = False
+    """A person or a health check took it out of service in Slurm."""
+    to_slurm: StateChange = field(default_factory=StateChange)
+    """What carries its availability from Kubernetes to Slurm."""
+    lift: tuple[NodeAction, ...] = ()
+    """What lifts our own drain or DOWN, however the node is."""
+    to_kube: tuple[NodeAction, ...] = ()
+    """What sets our cordon, or lifts it."""
+    condition: NodeCondition | None = None
+    """What the node shows of its state in Slurm; None if it is not there."""
+
+
+def standing(
+    kube_node: KubeNodeFacts | None,
+    slurm_node: SlurmNodeFacts | None,
+    policy: NodeRules,
+    *,
+    is_given_up: bool,
+    is_crashed: bool,
+) -> Standing:
+    """Compare both sides' words about one node (`to_slurm` explains the last two arguments)."""
+    why = unavailable(kube_node, policy) if kube_node is not None else ""
+    if slurm_node is None:
+        return Standing(unavailable=why)
+    outside = is_by_others(slurm_node)
+    lift = () if outside else tuple(_lift(slurm_node))
+    if kube_node is None:
+        return Standing(is_by_others=outside, lift=lift)
+    return Standing(
+        unavailable=why,
+        is_by_others=outside,
+        to_slurm=to_slurm(
+            kube_node,
+            slurm_node,
+            is_given_up=is_given_up,
+            is_crashed=is_crashed,
+            policy=policy,
+        ),
+        lift=lift,
+        to_kube=tuple(to_kube(kube_node, slurm_node, policy)),
+        condition=condition(slurm_node),
+    )
 
 
 def unavailable(kube_node: KubeNodeFacts, policy: NodeRules) -> str:
@@ -159,6 +209,13 @@ def is_by_others(slurm_node: SlurmNodeFacts) -> bool:
     if "DOWN" in states:
         return reason not in (REASON_PREFIX + GIVEN_UP, REASON_PREFIX + CRASHED)
     return "FAIL" in states or ("DRAIN" in states and not reason.startswith(REASON_PREFIX))
+
+
+def _lift(slurm_node: SlurmNodeFacts) -> Iterator[NodeAction]:
+    if "DOWN" in slurm_node.states:
+        yield Resume(slurm_node=slurm_node.name)
+    elif "DRAIN" in slurm_node.states:
+        yield Undrain(slurm_nodes=(slurm_node.name,))
 
 
 def _out_of_service(slurm_node: SlurmNodeFacts) -> NodeCondition:

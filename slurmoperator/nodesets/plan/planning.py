@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from bridge.domain.nodes.spec import topology_parts
 from slurmoperator.nodesets.plan import troubles, workers
 from slurmoperator.nodesets.plan.look import Interest, NodeSetFacts, PodFacts, Refusal
 from slurmoperator.nodesets.plan.workers import Case, Worker
@@ -16,6 +15,7 @@ from slurmoperator.workers.actions import CreateWorker
 from slurmoperator.workers.choosing import REPLACED
 from slurmoperator.workers.node_states import StateChange
 from slurmoperator.workers.situation import PodStage
+from slurmruntime.model.nodes import topology_parts
 from slurmruntime.values.ids import SlurmNode
 from slurmruntime.values.names import TOPOLOGY_ANNOTATION
 

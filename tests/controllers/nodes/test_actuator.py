@@ -1,8 +1,9 @@
 """What is done to a Kubernetes node that has changed since it was decided."""
 
-from typing import Any
+from typing import Any, Literal
 
-from bridge.domain.nodes import state
+import pytest
+
 from bridge.domain.nodes.actions import SetCondition, Uncordon
 from controllers.nodes.actuator import NodeActuator, NodePeers
 from slurmruntime.kube.cache import Cache
@@ -51,30 +52,28 @@ def test_a_cordon_whose_mark_went_meanwhile_is_somebody_elses() -> None:
     assert uncordoned() == {"unschedulable": True}
 
 
-def events_of(*said: NodeCondition) -> list[tuple[str, str]]:
-    """Types and reasons of the Events of a new node that these conditions were set on, one after the other."""
+def events_of(action: SetCondition) -> list[tuple[str, str]]:
+    """Types and reasons of the Events when this condition is set on a new node."""
 
     async def main(clock: VirtualClock) -> list[tuple[str, str]]:
         cache = Cache(NODES)
         api = ApiServer(clock, Trouble(), cache)
         api.create(kube_node())
         await clock.sleep(1)
-        for each in said:
-            action = SetCondition(kube_node=KubeNode("k1"), condition=each)
-            assert await hands(api, cache, clock).act(action)
+        assert await hands(api, cache, clock).act(action)
         return [(event["type"], event["reason"]) for event in api.said]
 
     return virtual_time.run(main)
 
 
-def in_slurm(reason: str = state.IN_SERVICE) -> NodeCondition:
-    return NodeCondition(type=names.SLURM_STATE_CONDITION, status="True", reason=reason)
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [("", []), ("Normal", [("Normal", "Drained")]), ("Warning", [("Warning", "Drained")])],
+)
+def test_an_event_tells_of_a_condition_where_the_plan_says_so(
+    event: Literal["", "Normal", "Warning"], expected: list[tuple[str, str]]
+) -> None:
+    condition = NodeCondition(type=names.SLURM_STATE_CONDITION, status="False", reason="Drained")
+    action = SetCondition(kube_node=KubeNode("k1"), condition=condition, event=event)
 
-
-def test_a_node_that_is_in_service_from_the_first_look_on_has_no_event() -> None:
-    assert [] == events_of(in_slurm(), in_slurm())
-
-
-def test_a_node_that_is_in_slurm_but_not_as_wanted_has_one_from_the_first_look_on() -> None:
-    missing = in_slurm("PartitionMissing")
-    assert [("Warning", "PartitionMissing")] == events_of(missing, missing)
+    assert expected == events_of(action)

@@ -12,7 +12,7 @@ from bridge.domain.model.jobs import JobEnd
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence, View
 from bridge.kube.decode import PODS
-from controllers.nodes.holds import Holdings
+from controllers.nodes.gathering import Holdings
 from controllers.pods.losses import LossHandling
 from slurmruntime.kube.cache import Cache
 from slurmruntime.values import names

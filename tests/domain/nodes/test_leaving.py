@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.nodes import named, registration
+from bridge.domain.nodes import named
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.actions import (
     Create,
@@ -88,7 +88,7 @@ class TestJobsThatNameANodeThatLeaves:
         job = replace(build_job(), phase=JobPhase.RUNNING, excluded_nodes=(NAME,))
         decision = look(unlabelled(), drained("slurm-bridge: no longer wanted"), named_by=(job,))
 
-        assert ((), registration.LATER) == (decision.actions, decision.again)
+        assert ((), named.LATER) == (decision.actions, decision.again)
 
     def test_they_keep_a_node_that_comes_back_at_once(self) -> None:
         job = replace(build_job(), required_nodes=(NAME,))
@@ -101,7 +101,7 @@ class TestJobsThatNameANodeThatHasGone:
     """Somebody else deleted its record: a slurmd's, say."""
 
     def test_waiting_ones_forget_it(self) -> None:
-        (forget,) = decided(None, None, name=NAME, named_by=(names_it(), needs_it()))
+        (forget,) = decided(None, None, named_by=(names_it(), needs_it()))
 
         assert isinstance(forget, Forget)
         assert (NAME, [Rename, Withdraw]) == (
@@ -124,17 +124,17 @@ class TestJobsThatNameANodeThatHasGone:
         ],
     )
     def test_others_keep_their_lists(self, job: SlurmJob) -> None:
-        assert [] == decided(None, None, name=NAME, named_by=(job,))
+        assert [] == decided(None, None, named_by=(job,))
 
     def test_a_node_that_is_about_to_be_created_is_not_forgotten(self) -> None:
         kube_node = build.kube_node(**TAINTED)
-        actions = decided(kube_node, None, name=NAME, named_by=(names_it(),))
+        actions = decided(kube_node, None, named_by=(names_it(),))
         assert [Create] == [type(action) for action in actions]
 
     def test_all_are_looked_for_until_none_is_left(self) -> None:
         for jobs in (None, (names_it(),)):
-            assert named.SOON == look(None, None, name=NAME, named_by=jobs).again
-        assert None is look(None, None, name=NAME, named_by=()).again
+            assert named.SOON == look(None, None, named_by=jobs).again
+        assert None is look(None, None, named_by=()).again
 
     def test_what_waits_is_what_matters(self) -> None:
         running = replace(lives.job(), excluded_nodes=(SlurmNode("k9"),))

@@ -8,7 +8,6 @@ import pytest
 from bridge.domain.model import demand
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.devices import gres
-from bridge.domain.nodes import registration
 from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.actions import (
@@ -23,7 +22,12 @@ from bridge.domain.nodes.actions import (
 )
 from bridge.domain.nodes.decision import NodeRefusal
 from slurmruntime.model import nodes
-from slurmruntime.model.nodes import Allocatable, KubeNodeFacts, SlurmNodeSpec, Taint
+from slurmruntime.model.nodes import (
+    Allocatable,
+    KubeNodeFacts,
+    SlurmNodeSpec,
+    Taint,
+)
 from slurmruntime.values import names
 from slurmruntime.values.ids import KubeNode, SlurmNode
 from tests.make import placing as build
@@ -361,7 +365,7 @@ def test_the_loser_of_a_name_is_told_and_left_to_others() -> None:
     second = build.kube_node("b", labels={names.SLURM_NODE_NAME_LABEL: "s1"}, **TAINTED)
     assert first is nodes.holder([second, first])
 
-    said, *rest = registration.yield_to(second, first).actions
+    said, *rest = look(first, build.slurm_node(), rivals=(second,)).rivals
     assert isinstance(said, SetCondition)
     assert nodes.NAME_TAKEN == said.condition.reason
     assert "node a already has the Slurm name s1" in said.condition.message

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.domain.nodes.actions import Undrain
+from bridge.domain.nodes.decision import Companion
 from bridge.domain.nodes.hold import Hold
-from bridge.domain.nodes.release import Companion, groups, release
+from bridge.domain.nodes.parking import groups, release
 from slurmruntime.values import names
 from slurmruntime.values.ids import SlurmNode
 from tests.make import placing as build

@@ -1,6 +1,6 @@
 """What counts as known of Slurm's nodes: one short list changes nothing, and no list counts from before a write."""
 
-from bridge.domain.nodes.book import UNKNOWN, NodeBook
+from bridge.domain.observation.node_book import UNKNOWN, NodeBook
 from slurmruntime.values.ids import SlurmNode
 from tests.make import placing as build
 
