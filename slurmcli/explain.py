@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -47,7 +47,7 @@ from slurmcli.output import Format
 from slurmruntime.kube import lists, node_objects, objects, paths
 from slurmruntime.kube.errors import Forbidden, KubeError, NotFound
 from slurmruntime.kube.objects import Objects
-from slurmruntime.model.objects import KubeObject, Reference
+from slurmruntime.model.objects import JsonDict, KubeObject, Reference
 from slurmruntime.values import names
 from slurmruntime.values.faults import Refusal
 from slurmruntime.values.ids import PodUid
@@ -79,7 +79,7 @@ def command(
     raise typer.Exit(REFUSED if any(answer.faults for answer in answers) else 0)
 
 
-def _documents(file: str) -> Sequence[dict[str, Any]]:
+def _documents(file: str) -> Sequence[JsonDict]:
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
         documents = list(yaml.safe_load_all(text))
@@ -97,7 +97,7 @@ def _documents(file: str) -> Sequence[dict[str, Any]]:
 
 
 async def _explain(
-    opened: Access, documents: Sequence[dict[str, Any]], namespace: str, release: str
+    opened: Access, documents: Sequence[JsonDict], namespace: str, release: str
 ) -> Sequence[TemplateReport]:
     installed = await Installation.read(opened.kube, release)
     excluded = await excluded_namespaces(opened.kube, release)
@@ -134,7 +134,7 @@ class _Explainer:
         self,
         opened: Access,
         installed: Installation,
-        documents: Sequence[dict[str, Any]],
+        documents: Sequence[JsonDict],
         *,
         release: str,
         excluded: frozenset[str],
@@ -225,7 +225,7 @@ class _Explainer:
         }
         path = paths.collection("v1", "pods", namespace)
         answer = await self._opened.kube.request("POST", path, body=body, params={"dryRun": "All"})
-        stored: dict[str, Any] = msgspec.json.decode(answer)
+        stored: JsonDict = msgspec.json.decode(answer)
         stored["metadata"] |= {
             "resourceVersion": "0",
             "uid": str(uuid.uuid4()),

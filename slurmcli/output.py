@@ -61,7 +61,7 @@ def console() -> "Console":
 
 
 def table(
-    rows: Sequence[Any], columns: Sequence[TableColumn], form: Format, *, nothing: str
+    rows: Sequence[object], columns: Sequence[TableColumn], form: Format, *, nothing: str
 ) -> None:
     """Print rows (dataclasses) in the format asked for; if there are none, print `nothing` to standard error."""
     match form:
@@ -74,7 +74,7 @@ def table(
             console().print(draw(rows, columns, wide=form is Format.WIDE))
 
 
-def draw(rows: Sequence[Any], columns: Sequence[TableColumn], *, wide: bool) -> "Table":
+def draw(rows: Sequence[object], columns: Sequence[TableColumn], *, wide: bool) -> "Table":
     """Draw the table."""
     from rich.table import Table  # noqa: PLC0415  # as above
 

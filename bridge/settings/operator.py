@@ -1,9 +1,10 @@
 """Settings of slurm-operator (docs/operator.md)."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from slurmruntime.model.objects import JsonDict
 from slurmruntime.settings.values import Count, Section, TextMap, parse_json, split
 
 
@@ -45,7 +46,7 @@ class OperatorSection(Section):
         default=False,
         description="Create NetworkPolicies that limit who may connect to Slurm's daemons (docs/operator.md); the cluster's network plugin must enforce them.",
     )
-    network_peers: Annotated[tuple[dict[str, Any], ...], BeforeValidator(parse_json)] = Field(
+    network_peers: Annotated[tuple[JsonDict, ...], BeforeValidator(parse_json)] = Field(
         (),
         description="NetworkPolicyPeers that may connect wherever a cluster's own daemons may, in addition to the namespace of slurm-operator: Prometheus, "
         "clients of slurmrestd, daemons outside Kubernetes.",

@@ -5,12 +5,12 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from generate.models import models
 from generate.operations import operations
 from generate.raw import raw
-from generate.specification import merge, type_conflicts
+from generate.specification import JsonDict, merge, type_conflicts
 
 PACKAGE: Final = Path(__file__).parents[1] / "slurmclient"
 """Where the files belong."""
@@ -18,7 +18,7 @@ _SETTINGS: Final = Path(__file__).parents[2] / "pyproject.toml"
 """The settings of ruff."""
 
 
-def generate(documents: Mapping[int, dict[str, Any]]) -> dict[str, str]:
+def generate(documents: Mapping[int, JsonDict]) -> dict[str, str]:
     """Return the files' sources by path.
 
     Args:
@@ -38,7 +38,7 @@ def generate(documents: Mapping[int, dict[str, Any]]) -> dict[str, str]:
     return {name: _formatted(source) for name, source in written.items()}
 
 
-def read_documents(paths: Iterable[Path]) -> dict[int, dict[str, Any]]:
+def read_documents(paths: Iterable[Path]) -> dict[int, JsonDict]:
     """Read specifications, and return them by the version that each names."""
     found = (json.loads(path.read_text()) for path in paths)
     return {int(one["info"]["x-slurm"]["data_parsers"][0]["plugin"][-2:]): one for one in found}

@@ -2,11 +2,11 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from generate.decisions import CHANGED, NAMES, NOT_MOMENTS, NULLABLE, ROOTS, identifier
 from generate.header import header
-from generate.specification import Specification, kind_of
+from generate.specification import JsonDict, Specification, kind_of
 
 _OF_EVERY_ANSWER: Final = frozenset({"meta", "errors", "warnings"})
 _ENCODING: Final = re.compile(
@@ -88,7 +88,7 @@ class _Structs:
             )
         return name
 
-    def _line(self, schema: str, key: str, value: dict[str, Any]) -> str:
+    def _line(self, schema: str, key: str, value: JsonDict) -> str:
         found = self._field(schema, key, value)
         python, default = identifier(key), found.default
         if python != key:
@@ -99,7 +99,7 @@ class _Structs:
         remark = _REPEATED.sub(r"\1", remark)
         return f"    {python}: {found.type} = {default}" + (f"  # {remark}" if remark else "")
 
-    def _field(self, schema: str, key: str, value: dict[str, Any]) -> _Field:
+    def _field(self, schema: str, key: str, value: JsonDict) -> _Field:
         kind = kind_of(self._spec, value)
         is_moment = "UNIX timestamp" in value.get("description", "") and key not in NOT_MOMENTS
         if (schema, key) in CHANGED:

@@ -1,11 +1,10 @@
 """Writing `api/operations.py`: the table of operations."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from generate.decisions import MUTATING_READS, identifier
 from generate.header import header
-from generate.specification import Specification
+from generate.specification import JsonDict, Specification
 
 
 def operations(spec: Specification) -> str:
@@ -39,7 +38,7 @@ def operations(spec: Specification) -> str:
     )
 
 
-def query_parameters(versions: Mapping[int, dict[str, Any]]) -> dict[str, tuple[str, list[int]]]:
+def query_parameters(versions: Mapping[int, JsonDict]) -> dict[str, tuple[str, list[int]]]:
     """Return Slurm's name of each query parameter, and its versions, by our name."""
     found: dict[str, tuple[str, list[int]]] = {}
     for version, said in sorted(versions.items()):

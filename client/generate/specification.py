@@ -3,9 +3,12 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from generate.decisions import CHANGED
+
+JsonDict: TypeAlias = dict[str, Any]
+"""A specification, or a part of one, as Slurm wrote it."""
 
 
 @dataclass(slots=True)
@@ -14,15 +17,15 @@ class Specification:
 
     release: str = ""
     """Slurm's release, from the newest document."""
-    schemas: dict[str, dict[str, Any]] = field(default_factory=dict)
+    schemas: dict[str, JsonDict] = field(default_factory=dict)
     """The properties of each object, by its name without the version."""
-    arrays: dict[str, dict[str, Any]] = field(default_factory=dict)
+    arrays: dict[str, JsonDict] = field(default_factory=dict)
     """The items of each schema that is a list, by its name."""
-    operations: dict[str, dict[int, dict[str, Any]]] = field(default_factory=dict)
+    operations: dict[str, dict[int, JsonDict]] = field(default_factory=dict)
     """By name and version: the operation as specified, with `method` and `path`."""
 
 
-def merge(documents: Mapping[int, dict[str, Any]]) -> Specification:
+def merge(documents: Mapping[int, JsonDict]) -> Specification:
     """Merge documents by version, the newest first."""
     found = Specification()
     for version in sorted(documents, reverse=True):
@@ -42,7 +45,7 @@ def merge(documents: Mapping[int, dict[str, Any]]) -> Specification:
     return found
 
 
-def type_conflicts(documents: Mapping[int, dict[str, Any]]) -> Iterator[str]:
+def type_conflicts(documents: Mapping[int, JsonDict]) -> Iterator[str]:
     """Describe each property whose type differs between versions, unless it is in `CHANGED`."""
     seen: dict[tuple[str, str], str] = {}
     for version, document in documents.items():
@@ -54,7 +57,7 @@ def type_conflicts(documents: Mapping[int, dict[str, Any]]) -> Iterator[str]:
                     yield f"{schema}.{key}: {seen[schema, key]} and, in v0.0.{version}, {kind}"
 
 
-def kind_of(spec: Specification, value: dict[str, Any]) -> str:
+def kind_of(spec: Specification, value: JsonDict) -> str:
     """Return a plain type or the name of a schema; with [] for a list, `flags[]` for a list of enums."""
     if "$ref" in value:
         name = _short(value["$ref"])
@@ -63,11 +66,11 @@ def kind_of(spec: Specification, value: dict[str, Any]) -> str:
     return _list_of(spec, value["items"]) if kind == "array" else kind
 
 
-def _list_of(spec: Specification, items: dict[str, Any]) -> str:
+def _list_of(spec: Specification, items: JsonDict) -> str:
     return "flags[]" if "enum" in items else f"{kind_of(spec, items)}[]"
 
 
-def _add_schema(spec: Specification, name: str, schema: dict[str, Any]) -> None:
+def _add_schema(spec: Specification, name: str, schema: JsonDict) -> None:
     if schema.get("type") != "array":
         _add_object(spec, name, schema)
         return
@@ -76,7 +79,7 @@ def _add_schema(spec: Specification, name: str, schema: dict[str, Any]) -> None:
     spec.arrays.setdefault(name, spec.schemas.pop(wrapper)["item"])
 
 
-def _add_object(spec: Specification, name: str, schema: dict[str, Any]) -> None:
+def _add_object(spec: Specification, name: str, schema: JsonDict) -> None:
     """Add an object's properties; name the unnamed objects among them."""
     known = spec.schemas.setdefault(name, {})
     for key, value in schema.get("properties", {}).items():

@@ -72,6 +72,8 @@ class Count:
     """Calls of isinstance with Refused or Fault."""
     callables: int = 0
     """Fields of classes that hold a function."""
+    untyped: Counter[str] = field(default_factory=Counter)
+    """Uses of `Any` by top-level folder; those of the benchmarks do not count."""
 
     def take(self, path: Path) -> None:
         """Count one file."""
@@ -112,6 +114,8 @@ class Count:
             case ast.Call(func=ast.Name(id="isinstance"), args=[_, kinds]):
                 tested = set(re.findall(r"\w+", ast.unparse(kinds)))
                 self.faults_tested += bool(tested) and tested <= {"Refused", "Fault"}
+            case ast.Name(id="Any") if place.parts[:2] != ("dev", "benchmarks"):
+                self.untyped[place.parts[0]] += 1
             case _:
                 pass
 
@@ -252,6 +256,8 @@ def main() -> None:
     print(
         f"isinstance on Refused or Fault: {count.faults_tested}; functions as fields of classes: {count.callables}"
     )
+    untyped = ", ".join(f"{name} {number}" for name, number in count.untyped.most_common())
+    print(f"uses of Any: {count.untyped.total()} ({untyped})")
 
 
 if __name__ == "__main__":

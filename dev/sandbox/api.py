@@ -9,11 +9,12 @@ import ssl
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import httpx
 
 from sandbox.errors import SandboxError
+from slurmruntime.model.objects import JsonDict
 
 _TIMEOUT_S = 30.0
 
@@ -62,7 +63,7 @@ class Api:
         *,
         content_type: str = "application/json",
         params: Mapping[str, str] | None = None,
-    ) -> dict[str, Any]:
+    ) -> JsonDict:
         """Send a request and return the decoded answer.
 
         Raises:
@@ -78,14 +79,14 @@ class Api:
             raise ApiError(method, path, 0, str(error)) from error
         if not answer.is_success:
             raise ApiError(method, path, answer.status_code, _message(answer))
-        decoded: dict[str, Any] = answer.json()
+        decoded: JsonDict = answer.json()
         return decoded
 
-    def get(self, path: str, **params: str) -> dict[str, Any]:
+    def get(self, path: str, **params: str) -> JsonDict:
         """Read an object or a list."""
         return self.request("GET", path, params=params)
 
-    def changes(self, path: str, since: str, params: Mapping[str, str]) -> list[dict[str, Any]]:
+    def changes(self, path: str, since: str, params: Mapping[str, str]) -> list[JsonDict]:
         """Return the successive states of a collection's objects, oldest first.
 
         Args:
@@ -110,15 +111,15 @@ class Api:
                 raise ApiError("GET", path, int(status["code"]), str(status["message"]))
         return [event["object"] for event in events]
 
-    def create(self, path: str, body: object) -> dict[str, Any]:
+    def create(self, path: str, body: object) -> JsonDict:
         """POST an object to a collection."""
         return self.request("POST", path, body)
 
-    def patch(self, path: str, body: object) -> dict[str, Any]:
+    def patch(self, path: str, body: object) -> JsonDict:
         """Change an object with a merge patch."""
         return self.request("PATCH", path, body, content_type="application/merge-patch+json")
 
-    def delete(self, path: str, **options: object) -> dict[str, Any]:
+    def delete(self, path: str, **options: object) -> JsonDict:
         """Delete an object; `options` are DeleteOptions, such as gracePeriodSeconds=0."""
         return self.request("DELETE", path, options or None)
 

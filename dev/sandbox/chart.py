@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -20,6 +19,7 @@ from sandbox.api import Api, ApiError
 from sandbox.errors import SandboxError
 from sandbox.identity import Identity
 from sandbox.instance import Instance, make_folder, write_private
+from slurmruntime.model.objects import JsonDict
 from slurmruntime.values import names
 
 CHART = Path(__file__).parents[2] / "deploy" / "chart"
@@ -42,7 +42,7 @@ _HURRIED: dict[str, dict[str, float]] = {
 class ChartOutput:
     """The parts of the manifests that the services' processes need."""
 
-    settings: dict[str, Any]
+    settings: JsonDict
     """config.yaml as every service would mount it."""
     scheduler_config: str
     feature_gates: str
@@ -161,10 +161,10 @@ def gates(wanted: Iterable[str], kube_version: str) -> dict[str, bool | None]:
     return {**unknown, **dict.fromkeys(wanted, True)}
 
 
-def _values(instance: Instance, user: Identity, kube_version: str) -> dict[str, Any]:
+def _values(instance: Instance, user: Identity, kube_version: str) -> JsonDict:
     bridge = instance.bridge
     certificate = (bridge / "serving-ca.crt").read_text()
-    values: dict[str, Any] = {
+    values: JsonDict = {
         "workloads": {"enabled": False, "together": instance.options.together},
         "config": {
             "slurm": {
@@ -203,7 +203,7 @@ def _values(instance: Instance, user: Identity, kube_version: str) -> dict[str, 
     return values
 
 
-def set_values(values: dict[str, Any], chosen: Iterable[str]) -> None:
+def set_values(values: JsonDict, chosen: Iterable[str]) -> None:
     """Set values of the chart in place; each is written as for helm: `admission.calls=one`."""
     for choice in chosen:
         name, _, value = choice.partition("=")
@@ -214,7 +214,7 @@ def set_values(values: dict[str, Any], chosen: Iterable[str]) -> None:
         section[field] = yaml.safe_load(value)
 
 
-def _batch(instance: Instance, user: Identity) -> dict[str, Any]:
+def _batch(instance: Instance, user: Identity) -> JsonDict:
     """Return the settings for SlurmJobs. The administrator's run as an ordinary Slurm user; pods run as without rules."""
     account = {"default": nss.JOB_USER.name} if instance.options.accounting else {}
     administrators = {

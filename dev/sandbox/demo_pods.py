@@ -4,19 +4,20 @@ The annotations for KWOK become commands, and sizes shrink to fit a small machin
 """
 
 import copy
-from typing import Any
+
+from slurmruntime.model.objects import JsonDict
 
 _MARK = "sandbox.slurm-bridge.dev/"
 _FOREVER_S = 3600
 _GPU = "nvidia.com/gpu"
 
 
-def on_real_nodes(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def on_real_nodes(documents: list[JsonDict]) -> list[JsonDict]:
     """Return pods and Jobs whose containers do what their annotations ask of KWOK."""
     return [_real(copy.deepcopy(document)) for document in documents]
 
 
-def _real(document: dict[str, Any]) -> dict[str, Any]:
+def _real(document: JsonDict) -> JsonDict:
     pod = document["spec"]["template"] if document["kind"] == "Job" else document
     annotations = pod.setdefault("metadata", {}).pop("annotations", {})
     name = document["metadata"]["name"]
@@ -36,7 +37,7 @@ def _real(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-def _small(resources: dict[str, Any]) -> dict[str, Any]:
+def _small(resources: JsonDict) -> JsonDict:
     wanted = {"requests": {"cpu": "500m", "memory": "64Mi"}}
     limits = {name: count for name, count in resources.get("limits", {}).items() if name == _GPU}
     return {**wanted, "limits": limits} if limits else wanted

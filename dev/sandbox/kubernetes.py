@@ -6,16 +6,15 @@ certificate for every component, default admission plugins.
 
 import json
 import ssl
-from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from sandbox import identity, kubeconfig, pki, probes
 from sandbox.instance import Instance, make_folder, write_private
 from sandbox.part import Part
+from slurmruntime.model.objects import JsonObject
 
 ISSUER = "https://kubernetes.default.svc"
 _IN_CLUSTER = (
@@ -276,7 +275,7 @@ def _write_scheduler_configuration(instance: Instance) -> None:
     (instance.kube / "scheduler.json").write_text(json.dumps(configuration, indent=2))
 
 
-def takes_pods(node: Mapping[str, Any]) -> bool:
+def takes_pods(node: JsonObject) -> bool:
     """Check whether it is Ready and the controller manager has removed a new node's taints."""
     conditions = node["status"].get("conditions", [])
     taints = [taint["key"] for taint in node["spec"].get("taints", [])]

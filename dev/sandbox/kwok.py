@@ -13,7 +13,6 @@ On a node: `kubelet: dead` keeps it from being made Ready again.
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from sandbox import identity, kubernetes, probes
 from sandbox.api import Api
@@ -21,6 +20,7 @@ from sandbox.errors import SandboxError
 from sandbox.instance import Instance
 from sandbox.part import Part
 from sandbox.slurm_conf import PARTITION
+from slurmruntime.model.objects import JsonDict
 from slurmruntime.values import names
 
 STAGES = Path(__file__).parent / "stages"
@@ -90,7 +90,7 @@ def _create_nodes(instance: Instance) -> None:
             time.sleep(max(_POLL_S, count / _LISTED_PER_S))
 
 
-def _simulated(api: Api) -> list[dict[str, Any]]:
+def _simulated(api: Api) -> list[JsonDict]:
     nodes = api.get("/api/v1/nodes")["items"]
     return [
         node for node in nodes if MARK.items() <= node["metadata"].get("annotations", {}).items()

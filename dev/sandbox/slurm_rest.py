@@ -5,13 +5,13 @@ The product's client is `bridge.slurm`.
 
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import httpx
 
 from sandbox import nss, slurm_conf, slurm_token
 from sandbox.errors import SandboxError
 from sandbox.instance import Instance
+from slurmruntime.model.objects import JsonDict
 
 API = "v0.0.44"
 TOKEN_LIFETIME = timedelta(days=365)
@@ -91,7 +91,7 @@ def _node_conf(instance: Instance, name: str) -> str:
     return " ".join(settings)
 
 
-def _post(instance: Instance, path: str, body: dict[str, Any]) -> None:
+def _post(instance: Instance, path: str, body: JsonDict) -> None:
     try:
         answer = httpx.post(
             f"{instance.url('slurmrestd')}/{path}",

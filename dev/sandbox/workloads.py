@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -25,6 +24,7 @@ from sandbox.errors import SandboxError
 from sandbox.instance import Instance, make_folder, write_private
 from sandbox.options import WORKLOADS
 from sandbox.part import Part
+from slurmruntime.model.objects import JsonDict
 
 JOBSET, LWS, COSCHEDULING = WORKLOADS
 """The parts have the same names."""
@@ -172,7 +172,7 @@ def _create_kinds(instance: Instance, manifests: Path) -> None:
                 time.sleep(_POLL_S)
 
 
-def _is_established(kind: dict[str, Any]) -> bool:
+def _is_established(kind: JsonDict) -> bool:
     conditions = kind.get("status", {}).get("conditions") or []  # null at first
     return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
@@ -196,12 +196,12 @@ def _create_hooks(instance: Instance, name: str, manifests: Path) -> None:
             _create(api, f"{_HOOKS}{configuration['kind'].lower()}s", configuration)
 
 
-def _objects(manifests: Path) -> Iterator[dict[str, Any]]:
+def _objects(manifests: Path) -> Iterator[JsonDict]:
     for file in sorted(manifests.glob("*.yaml")):
         yield from filter(None, yaml.safe_load_all(file.read_text()))
 
 
-def _create(api: Api, path: str, body: dict[str, Any]) -> None:
+def _create(api: Api, path: str, body: JsonDict) -> None:
     try:
         api.create(path, body)
     except ApiError as error:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -19,6 +19,7 @@ from slurmcli.line.options import Namespace, Way
 from slurmruntime.kube import paths
 from slurmruntime.kube.errors import Forbidden, NotFound, Rejected
 from slurmruntime.kube.objects import Objects
+from slurmruntime.model.objects import JsonDict, JsonObject
 from slurmruntime.values.faults import Fault
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def _object(
     fields: Mapping[str, str | bool],
     variables: Mapping[str, str],
     arguments: Sequence[str],
-) -> Mapping[str, Any]:
+) -> JsonObject:
     from slurmjobs.objects import slurmjob  # noqa: PLC0415  # as above
     from slurmjobs.objects.options_schema import as_stored  # noqa: PLC0415  # likewise
 
@@ -167,7 +168,7 @@ def _object(
     }
 
 
-async def _create(access: Access, namespace: str, body: Mapping[str, Any]) -> dict[str, Any]:
+async def _create(access: Access, namespace: str, body: JsonObject) -> JsonDict:
     from slurmjobs.objects import slurmjob  # noqa: PLC0415  # as above
 
     path = paths.collection(slurmjob.API_VERSION, slurmjob.PLURAL, namespace)
@@ -187,7 +188,7 @@ async def _create(access: Access, namespace: str, body: Mapping[str, Any]) -> di
     except (Rejected, Forbidden) as error:
         typer.echo(f"refused: {error.message}", err=True)
         raise typer.Exit(_REFUSED) from None
-    stored: dict[str, Any] = msgspec.json.decode(answer)
+    stored: JsonDict = msgspec.json.decode(answer)
     return stored
 
 
@@ -216,7 +217,7 @@ def _variable(text: str) -> tuple[str, str]:
     return name, value if equals else os.environ[name]
 
 
-def _print(document: Mapping[str, Any], form: DocumentForm) -> None:
+def _print(document: JsonObject, form: DocumentForm) -> None:
     if form is DocumentForm.YAML:
         typer.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
     else:

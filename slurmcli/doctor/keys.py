@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -11,8 +10,7 @@ from slurmcli.doctor.checks.keys import RoleGrant
 from slurmruntime.kube import paths
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import NotFound
-
-Json = Mapping[str, Any]
+from slurmruntime.model.objects import JsonObject
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 _CONTROLLERS = "slinky.slurm.net/v1beta1"
@@ -60,11 +58,11 @@ async def holders(client: KubeClient, *, release: str) -> Mapping[str, Sequence[
     return by_namespace
 
 
-def _key_secrets(spec: Json) -> Iterator[str]:
+def _key_secrets(spec: JsonObject) -> Iterator[str]:
     return (spec[field]["name"] for field in _KEYS if spec.get(field))
 
 
-def _grant(binding: Json, roles: Mapping[str, Sequence[Json]]) -> RoleGrant:
+def _grant(binding: JsonObject, roles: Mapping[str, Sequence[JsonObject]]) -> RoleGrant:
     is_clusters = "namespace" not in binding["metadata"]
     role = binding["roleRef"]["name"]
     return RoleGrant(
@@ -78,7 +76,7 @@ def _grant(binding: Json, roles: Mapping[str, Sequence[Json]]) -> RoleGrant:
 
 async def _items(
     client: KubeClient, group: str, plural: str, namespace: str = ""
-) -> Sequence[Json]:
+) -> Sequence[JsonObject]:
     path = paths.collection(group, plural, namespace)
-    items: Sequence[Json] = msgspec.json.decode(await client.request("GET", path))["items"]
+    items: Sequence[JsonObject] = msgspec.json.decode(await client.request("GET", path))["items"]
     return items

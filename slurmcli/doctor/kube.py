@@ -26,10 +26,10 @@ from slurmruntime.kube import lists, node_objects, paths
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import Forbidden, KubeError, NotFound
 from slurmruntime.model.nodes import KubeNodeFacts, is_hybrid
+from slurmruntime.model.objects import JsonObject
 from slurmruntime.values import names
 from slurmruntime.values.ids import ClusterId, KubeNode
 
-Json = Mapping[str, Any]
 T = TypeVar("T")
 
 _ADMISSION = "admissionregistration.k8s.io/v1"
@@ -169,7 +169,7 @@ class KubeExaminer:
 
     # -- what the chart installed -----------------------------------------------------------------
 
-    async def _scheduler(self) -> Json | None:
+    async def _scheduler(self) -> JsonObject | None:
         text = await config_map(
             self._client, self._release, component="scheduler", key="scheduler.yaml"
         )
@@ -239,9 +239,9 @@ class KubeExaminer:
             )
         ]
 
-    async def _ours(self, group: str, plural: str) -> Sequence[Json]:
+    async def _ours(self, group: str, plural: str) -> Sequence[JsonObject]:
         answer = await self._get(paths.collection(group, plural), labelSelector=OURS)
-        items: Sequence[Json] = answer["items"]
+        items: Sequence[JsonObject] = answer["items"]
         return items
 
     # -- whether it works -------------------------------------------------------------------------
@@ -332,7 +332,7 @@ class KubeExaminer:
         )
 
     async def _review(
-        self, plural: str, kind: str, attributes: Json, **who: str | Sequence[str]
+        self, plural: str, kind: str, attributes: JsonObject, **who: str | Sequence[str]
     ) -> bool:
         group = "authorization.k8s.io/v1"
         spec = {"resourceAttributes": attributes, **who}
@@ -361,7 +361,7 @@ async def cpu_manager(client: KubeClient, name: KubeNode) -> str:
         return ""
 
 
-def _suffix(ours: Json) -> str:
+def _suffix(ours: JsonObject) -> str:
     """Return an object's name without the release's prefix, which the chart gives to all (`slurm-bridge.name`)."""
     metadata = ours["metadata"]
     release = metadata["labels"].get("app.kubernetes.io/instance", "")
@@ -370,13 +370,13 @@ def _suffix(ours: Json) -> str:
     return name.removeprefix(f"{prefix[:_LONGEST_PREFIX].removesuffix('-')}-")
 
 
-def _tolerates(toleration: Json) -> bool:
+def _tolerates(toleration: JsonObject) -> bool:
     """Return whether it tolerates the managed-node taint, by the same rule as policy `daemonsets`."""
     is_ours = toleration.get("key", "") in ("", names.MANAGED_NODE_TAINT)
     return is_ours and toleration.get("effect", "") in ("", "NoSchedule", "NoExecute")
 
 
-def _does_both(configuration: Json) -> bool:
+def _does_both(configuration: JsonObject) -> bool:
     """Return whether this mutating configuration also validates everything that it mutates.
 
     Its hook for pods is then called again after other webhooks. SlurmJobs always have a validating hook.
@@ -387,10 +387,10 @@ def _does_both(configuration: Json) -> bool:
     )
 
 
-def _hooks(configurations: Sequence[Json]) -> Iterator[Json]:
+def _hooks(configurations: Sequence[JsonObject]) -> Iterator[JsonObject]:
     for configuration in configurations:
         yield from configuration.get("webhooks", ())
 
 
-def _is_asked_again(hook: Json) -> bool:
+def _is_asked_again(hook: JsonObject) -> bool:
     return bool(hook.get("reinvocationPolicy") == "IfNeeded")

@@ -1,11 +1,12 @@
 """Write companions as pods with few rights; admission policy `companions` prevents us from creating any with more."""
 
 import json
-from typing import Any, Final
+from typing import Final
 
 from slurmjobs.companions import collecting, due
 from slurmjobs.companions.due import Account
 from slurmjobs.objects.slurmjob import SlurmJobObject
+from slurmruntime.model.objects import JsonDict
 from slurmruntime.values import names
 
 VOLUME: Final = "/volume"
@@ -23,7 +24,7 @@ def name_of(job: SlurmJobObject) -> str:
     return f"{job.metadata.name}-job"
 
 
-def manifest(job: SlurmJobObject, account: Account, image: str) -> dict[str, Any]:
+def manifest(job: SlurmJobObject, account: Account, image: str) -> JsonDict:
     """Return the pod that follows a job's output.
 
     Args:
@@ -69,7 +70,7 @@ def manifest(job: SlurmJobObject, account: Account, image: str) -> dict[str, Any
 
 def collector(
     job: SlurmJobObject, account: Account, image: str, *, number: int, seconds: int
-) -> dict[str, Any]:
+) -> JsonDict:
     """Return the pod that copies a job's results.
 
     Args:
@@ -139,8 +140,8 @@ def _pod(
     name: str,
     kind: str,
     follows: str,
-    spec: dict[str, Any],
-) -> dict[str, Any]:
+    spec: JsonDict,
+) -> JsonDict:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -176,7 +177,7 @@ def _pod(
     }
 
 
-def _follower(name: str, path: str, image: str) -> dict[str, Any]:
+def _follower(name: str, path: str, image: str) -> JsonDict:
     return _container(
         name,
         image,
@@ -191,8 +192,8 @@ def _follower(name: str, path: str, image: str) -> dict[str, Any]:
 
 
 def _container(
-    name: str, image: str, command: list[str], *, memory: str, mounts: list[dict[str, Any]]
-) -> dict[str, Any]:
+    name: str, image: str, command: list[str], *, memory: str, mounts: list[JsonDict]
+) -> JsonDict:
     return {
         "name": name,
         "image": image,
@@ -211,7 +212,7 @@ def _container(
     }
 
 
-def _avoid_slurm_nodes() -> dict[str, Any]:
+def _avoid_slurm_nodes() -> JsonDict:
     away = [{"key": key, "operator": "NotIn", "values": ["true"]} for key in _BRIDGED]
     terms = {"nodeSelectorTerms": [{"matchExpressions": away}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}

@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Ask
 from slurmjobs.script import options as o
 from slurmjobs.script.option_values import OptionValues
-from slurmjobs.script.options import SbatchOption
+from slurmjobs.script.options import AnyOption
 from slurmruntime.values.faults import Fault
 
-_OPTIONS: Final[dict[str, tuple[SbatchOption[Any], ...]]] = {
+_OPTIONS: Final[dict[str, tuple[AnyOption, ...]]] = {
     "account": (o.ACCOUNT,),
     "partition": (o.PARTITION,),
     "qos": (o.QOS,),

@@ -1,6 +1,6 @@
 """Generate the CustomResourceDefinition of SlurmJob from its types."""
 
-from typing import Any, Final
+from typing import Final
 
 from slurmjobs.objects import slurmjob
 from slurmjobs.objects.options_schema import options_schema
@@ -9,6 +9,7 @@ from slurmjobs.objects.spec import SPEC_RULES, SlurmJobSpec
 from slurmjobs.objects.status import SlurmJobStatus
 from slurmruntime.crd.fields import RULES
 from slurmruntime.crd.schema import Schema, structural
+from slurmruntime.model.objects import JsonDict
 
 NAME: Final = f"{slurmjob.PLURAL}.{slurmjob.GROUP}"
 
@@ -26,7 +27,7 @@ _COLUMNS: Final = (
 """Name, type, path, description, and priority: `-o wide` shows those with 1, too."""
 
 
-def definition() -> dict[str, Any]:
+def definition() -> JsonDict:
     """Return the CustomResourceDefinition."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -57,7 +58,7 @@ def definition() -> dict[str, Any]:
     }
 
 
-def _column(name: str, kind: str, path: str, description: str, priority: int) -> dict[str, Any]:
+def _column(name: str, kind: str, path: str, description: str, priority: int) -> JsonDict:
     return {
         "name": name,
         "type": kind,

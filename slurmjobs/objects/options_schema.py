@@ -1,9 +1,7 @@
 """Generate the schema of `spec.options`: one field for each supported option of sbatch."""
 
-from typing import Any
-
 from slurmjobs.script.getopt import Takes
-from slurmjobs.script.options import BY_FIELD, OPTIONS, SbatchOption, Treatment
+from slurmjobs.script.options import BY_FIELD, OPTIONS, AnyOption, Treatment
 from slurmjobs.script.values.form import LONGEST_VALUE
 from slurmruntime.crd.schema import Schema
 
@@ -22,7 +20,7 @@ def as_stored(name: str, value: str | bool) -> str | bool:  # noqa: FBT001  # a 
     return "" if is_optional and value is True else value
 
 
-def _schema(option: SbatchOption[Any]) -> Schema:
+def _schema(option: AnyOption) -> Schema:
     flag = f"--{option.name}"
     if option.takes is Takes.NOTHING:
         return {"type": "boolean", "description": f"{flag}."}

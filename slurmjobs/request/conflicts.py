@@ -5,12 +5,11 @@ Sources: `validate_options_salloc_sbatch_srun` of Slurm's `slurm_opt.c`, `_opt_v
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 
 from slurmjobs.request.settled import gpu_count
 from slurmjobs.script import options as o
 from slurmjobs.script.option_values import OptionValues
-from slurmjobs.script.options import SbatchOption
+from slurmjobs.script.options import AnyOption
 from slurmruntime.values.faults import Fault
 
 
@@ -23,7 +22,7 @@ def faults(chosen: OptionValues, now: datetime) -> Iterator[Fault]:
     yield from _times(chosen, now)
 
 
-def _clash(chosen: OptionValues, *options: SbatchOption[Any]) -> Iterator[Fault]:
+def _clash(chosen: OptionValues, *options: AnyOption) -> Iterator[Fault]:
     clashing = [option for option in options if chosen.has(option)]
     if len(clashing) > 1:
         names = " and ".join(f"--{option.name}" for option in clashing)

@@ -7,12 +7,12 @@ do not cover all of either language. What sbatch ignores silently is ignored her
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from slurmjobs.script import directives, getopt, options
 from slurmjobs.script.directives import where
 from slurmjobs.script.getopt import NoOption, Takes
-from slurmjobs.script.options import SbatchOption
+from slurmjobs.script.options import AnyOption
 from slurmjobs.script.words import HeaderWord
 from slurmruntime.values.faults import Fault
 
@@ -21,7 +21,7 @@ from slurmruntime.values.faults import Fault
 class OptionTranslation:
     """An option of sbatch, the text of its value, and the line it was translated from."""
 
-    option: SbatchOption[Any]
+    option: AnyOption
     value: str | None
     line: int
 
@@ -62,7 +62,7 @@ _BSUB: Final = _names(
     "W:time",
     "x exclusive",
 )
-_BSUB_OPTIONS: Final[Mapping[str, SbatchOption[Any]]] = {
+_BSUB_OPTIONS: Final[Mapping[str, AnyOption]] = {
     "c": options.CHDIR,
     "e": options.ERROR,
     "J": options.JOB_NAME,
@@ -134,7 +134,7 @@ _PBS: Final = _names(
     "w:",
     "z no_std",
 )
-_PBS_OPTIONS: Final[Mapping[str, SbatchOption[Any]]] = {
+_PBS_OPTIONS: Final[Mapping[str, AnyOption]] = {
     "a": options.BEGIN,
     "A": options.ACCOUNT,
     "d": options.CHDIR,
@@ -160,7 +160,7 @@ def pbs(script: str) -> HeaderTranslation | None:
     result = HeaderTranslation(faults=words.faults)
     exported: list[tuple[str, int]] = []
     for letter, value, line in _parse(words.words, _PBS, result):
-        translated: Iterable[tuple[SbatchOption[Any], str | None]] = ()
+        translated: Iterable[tuple[AnyOption, str | None]] = ()
         match letter:
             case "l":
                 translated = _resources(value)
@@ -200,7 +200,7 @@ def _mail(letters: str) -> str:
     return ",".join(word for letter, word in _MAIL if letter in letters)
 
 
-def _resources(text: str) -> Iterator[tuple[SbatchOption[Any], str | None]]:
+def _resources(text: str) -> Iterator[tuple[AnyOption, str | None]]:
     """Translate a list of resources: `nodes=2:ppn=4,walltime=1:00:00`, `select=2:ncpus=8`."""
     gpus = 0
     pbs_pro: dict[str, str] = {}
@@ -224,7 +224,7 @@ def _resources(text: str) -> Iterator[tuple[SbatchOption[Any], str | None]]:
         yield options.GRES, f"gpu:{gpus}"
 
 
-def _cpus_of_tasks(pbs_pro: Mapping[str, str]) -> Iterator[tuple[SbatchOption[Any], str | None]]:
+def _cpus_of_tasks(pbs_pro: Mapping[str, str]) -> Iterator[tuple[AnyOption, str | None]]:
     """Divide a node's CPUs among its tasks, if both are given as PBS Pro gives them."""
     if set(pbs_pro) == set(_PRO) and all(
         re.fullmatch(r"[0-9]{1,9}", count) for count in pbs_pro.values()
@@ -234,7 +234,7 @@ def _cpus_of_tasks(pbs_pro: Mapping[str, str]) -> Iterator[tuple[SbatchOption[An
             yield options.CPUS_PER_TASK, str(cpus // tasks)
 
 
-_RESOURCES: Final[Mapping[str, SbatchOption[Any]]] = {
+_RESOURCES: Final[Mapping[str, AnyOption]] = {
     "walltime": options.TIME,
     "cput": options.TIME,
     "pcput": options.TIME,
@@ -243,7 +243,7 @@ _RESOURCES: Final[Mapping[str, SbatchOption[Any]]] = {
     "nice": options.NICE,
     "proc": options.CONSTRAINT,
 }
-_PRO: Final[Mapping[str, SbatchOption[Any]]] = {
+_PRO: Final[Mapping[str, AnyOption]] = {
     "select": options.NODES,
     "ncpus": options.MINCPUS,
     "mpiprocs": options.NTASKS_PER_NODE,
@@ -257,7 +257,7 @@ def _protect_nodes(text: str) -> str:
     return re.sub(r"nodes=[^,]*", lambda match: match[0].replace(":", _INNER), text)
 
 
-def _nodes(text: str) -> Iterator[tuple[SbatchOption[Any], str | None]]:
+def _nodes(text: str) -> Iterator[tuple[AnyOption, str | None]]:
     """Translate `2:ppn=4`, `node1+node2`, `1:gpus=2`."""
     count = tasks = 0
     names: list[str] = []

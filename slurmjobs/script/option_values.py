@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from slurmjobs.script.options import SbatchOption
+from slurmjobs.script.options import AnyOption, SbatchOption
 
 T = TypeVar("T")
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 class OptionValue:
     """An option, its value, and its path: `line 3`, `fields.time`."""
 
-    option: SbatchOption[Any]
+    option: AnyOption
     value: Any
     path: str
 
@@ -43,19 +43,19 @@ class OptionValues:
         """Return all values of an option."""
         return (chosen.value for chosen in self.all if chosen.option is option)
 
-    def has(self, *options: SbatchOption[Any]) -> bool:
+    def has(self, *options: AnyOption) -> bool:
         """Check whether any of these options was chosen."""
         return any(chosen.option in options for chosen in self.all)
 
-    def last_of(self, *options: SbatchOption[Any]) -> OptionValue | None:
+    def last_of(self, *options: AnyOption) -> OptionValue | None:
         """Return the last choice among several options that mean the same."""
         return next((chosen for chosen in reversed(self.all) if chosen.option in options), None)
 
-    def path(self, *options: SbatchOption[Any]) -> str:
+    def path(self, *options: AnyOption) -> str:
         """Return the path of the last of these options; "options" if none was chosen."""
         chosen = self.last_of(*options)
         return chosen.path if chosen else "options"
 
-    def without(self, *options: SbatchOption[Any]) -> "OptionValues":
+    def without(self, *options: AnyOption) -> "OptionValues":
         """Return all options except these."""
         return OptionValues(tuple(chosen for chosen in self.all if chosen.option not in options))

@@ -6,7 +6,7 @@ Source: `slurm_opt.c` (`common_options`) and sbatch(1). The documentation lists 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from slurmjobs.script.getopt import Takes
 from slurmjobs.script.values import choices, layout, lists, numbers, times
@@ -43,6 +43,10 @@ class SbatchOption(Generic[T]):
         """Its name as a field beside a script: `cpusPerTask`."""
         first, *rest = self.name.split("-")
         return first + "".join(part.capitalize() for part in rest)
+
+
+AnyOption: TypeAlias = SbatchOption[Any]
+"""An option whose type of value does not matter."""
 
 
 def _flag(name: str, letter: str = "") -> SbatchOption[bool]:
@@ -170,7 +174,7 @@ _EARLY = "sbatch reads it on its command line only"
 _CLUSTER = "slurm-bridge submits to its own cluster only"
 _WHOSE = "slurm-bridge's policy decides whose job it is"
 
-OPTIONS: Final[Sequence[SbatchOption[Any]]] = (
+OPTIONS: Final[Sequence[AnyOption]] = (
     *(value for value in tuple(globals().values()) if isinstance(value, SbatchOption)),
     _refused("autocomplete", _ENDS_SBATCH),
     _refused(

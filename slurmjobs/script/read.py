@@ -2,13 +2,18 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from slurmjobs.script import body, directives, foreign, getopt
 from slurmjobs.script.directives import LONGEST_HEADER, HeaderWords, where
 from slurmjobs.script.getopt import NoOption, Takes
 from slurmjobs.script.option_values import OptionValue, OptionValues
-from slurmjobs.script.options import BY_FIELD, IGNORE_PBS, OPTIONS, SbatchOption, Treatment
+from slurmjobs.script.options import (
+    BY_FIELD,
+    IGNORE_PBS,
+    OPTIONS,
+    AnyOption,
+    Treatment,
+)
 from slurmjobs.script.values.form import UnreadableValue
 from slurmruntime.values.faults import MOST_FAULTS, Fault
 
@@ -103,7 +108,7 @@ def _field_options(
 
 
 def _choose(
-    option: SbatchOption[Any],
+    option: AnyOption,
     text: str | None,
     path: str,
     faults: list[Fault],

@@ -1,12 +1,13 @@
 """Generate the CustomResourceDefinitions of Sylabs' kinds from their types; without short names, which are ours."""
 
-from typing import Any, Final
+from typing import Final
 
 from slurmjobs.objects.spec import SCRIPT_RULES
 from slurmjobs.sylabs.job import KINDS, VERSION, SylabsKind
 from slurmjobs.sylabs.spec import MOST_LABELS, SylabsStatus
 from slurmruntime.crd.fields import RULES, rule
 from slurmruntime.crd.schema import Schema, structural
+from slurmruntime.model.objects import JsonDict
 
 _ANY: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 """A value that the API server stores and nothing reads."""
@@ -22,12 +23,12 @@ _COLUMNS: Final = (
 """Sylabs' own columns, then two of ours."""
 
 
-def definitions() -> tuple[dict[str, Any], ...]:
+def definitions() -> tuple[JsonDict, ...]:
     """Return the definitions of all three kinds."""
     return tuple(_definition(kind) for kind in KINDS)
 
 
-def _definition(kind: SylabsKind) -> dict[str, Any]:
+def _definition(kind: SylabsKind) -> JsonDict:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

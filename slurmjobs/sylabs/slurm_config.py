@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Final, Literal
+from typing import Final, Literal, TypeGuard
 
 import yaml
 
@@ -81,7 +81,7 @@ def read(text: str) -> SlurmConfig:
     )
 
 
-def _entry(entry: Any) -> NodeEntry:
+def _entry(entry: object) -> NodeEntry:
     if not isinstance(entry, dict):
         return NodeEntry(faults=(Fault("", "expected a map: slurm_local, labels, resources"),))
     faults: list[Fault] = []
@@ -91,15 +91,15 @@ def _entry(entry: Any) -> NodeEntry:
     return NodeEntry(
         address=address,
         mode=mode,
-        labels={name: text for name, text in labels.items() if _is_value(name, text, faults)},
+        labels={name: text for name, text in labels.items() if _is_value(text, name, faults)},
         resources={
-            name: int(text) for name, text in resources.items() if _is_amount(name, text, faults)
+            name: int(text) for name, text in resources.items() if _is_amount(text, name, faults)
         },
         faults=bounded(faults),
     )
 
 
-def _address(entry: Mapping[Any, Any], faults: list[Fault]) -> tuple[str, Mode]:
+def _address(entry: Mapping[object, object], faults: list[Fault]) -> tuple[str, Mode]:
     keys = [name for name in _ADDRESSES if name in entry]
     if len(keys) != 1:
         listed = " and ".join(keys) or "neither"
@@ -113,7 +113,9 @@ def _address(entry: Mapping[Any, Any], faults: list[Fault]) -> tuple[str, Mode]:
     return address, _ADDRESSES[name]
 
 
-def _entries(entry: Mapping[Any, Any], key: str, faults: list[Fault]) -> Iterator[tuple[str, Any]]:
+def _entries(
+    entry: Mapping[object, object], key: str, faults: list[Fault]
+) -> Iterator[tuple[str, object]]:
     section = entry.get(key, "")
     if section == "":
         return
@@ -130,7 +132,7 @@ def _entries(entry: Mapping[Any, Any], key: str, faults: list[Fault]) -> Iterato
             faults.append(Fault(path, "expected up to 63 letters, digits, '-', '_' and '.'"))
 
 
-def _is_value(name: str, value: Any, faults: list[Fault]) -> bool:
+def _is_value(value: object, name: str, faults: list[Fault]) -> TypeGuard[str]:
     if isinstance(value, str) and (value == "" or _NAME.fullmatch(value)):
         return True
     faults.append(
@@ -139,7 +141,7 @@ def _is_value(name: str, value: Any, faults: list[Fault]) -> bool:
     return False
 
 
-def _is_amount(name: str, value: Any, faults: list[Fault]) -> bool:
+def _is_amount(value: object, name: str, faults: list[Fault]) -> TypeGuard[str]:
     if isinstance(value, str) and _AMOUNT.fullmatch(value):
         return True
     faults.append(Fault(f"resources[{name}]", "expected a whole number of at most 18 digits"))

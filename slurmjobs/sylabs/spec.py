@@ -1,6 +1,6 @@
 """The fields of Sylabs' kinds in their last versions, plus one that only an example of theirs uses."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -8,6 +8,7 @@ from msgspec import Meta
 from slurmjobs.objects.spec import LONGEST_SCRIPT
 from slurmjobs.objects.status import SlurmJobStatus
 from slurmruntime.crd.fields import ObjectStruct, text
+from slurmruntime.model.objects import JsonDict
 
 MOST_LABELS: Final = 64
 MOST_RESOURCES: Final = 64
@@ -16,7 +17,7 @@ MOST_BINDS: Final = 64
 _LINE = r"^[^\x00-\x1f\x7f]*$"
 """One line of text, as it becomes part of a script."""
 
-Labels = dict[str, Any]
+Labels = JsonDict
 """Values are often written without quotes, such as 10; anything but text or a number is a fault."""
 
 
@@ -113,7 +114,7 @@ class SlurmSpec(Batch, frozen=True):
         SshAccess | None, Meta(description="The user who submitted it on a login node.")
     ] = None
     pod_security_context: Annotated[
-        dict[str, Any], Meta(description="Security context of the pod that followed the job.")
+        JsonDict, Meta(description="Security context of the pod that followed the job.")
     ] = msgspec.field(default_factory=dict)
     time_limit: Annotated[
         int | None, Meta(description="Used only in an example; it never had an effect.")

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from slurmoperator.configuration.inputs import ConfigurationInputs
 from slurmoperator.objects.nodeset import NodeSetObject
+from slurmruntime.model.objects import JsonObject
 from slurmruntime.values.faults import Fault
 
 _KIND: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
@@ -65,7 +66,7 @@ def _kinds(node_set: NodeSetObject) -> tuple[str, ...]:
 
 
 def _auto_detect(node_set: NodeSetObject) -> str:
-    container: Mapping[str, Any] = node_set.spec.slurmd or {}
+    container: JsonObject = node_set.spec.slurmd or {}
     resources = container.get("resources")
     limits = resources.get("limits") if isinstance(resources, dict) else None
     for resource in sorted(limits) if isinstance(limits, dict) else ():

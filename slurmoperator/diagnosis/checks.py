@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from slurmoperator.diagnosis import parts
 from slurmoperator.diagnosis.parts import NamespaceObjects
 from slurmruntime.crd.schema import Schema
+from slurmruntime.model.objects import JsonObject
 from slurmruntime.values.findings import Check, Result, fault, not_checked, ok, warning
 
 _MOST_FIELDS: Final = 3
@@ -34,7 +35,7 @@ class OperatorFacts:
     """The namespaces with the label; None if they may not be listed, or if there is no label."""
 
 
-def differences(installed: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[str]:
+def differences(installed: JsonObject, ours: JsonObject) -> Iterator[str]:
     """Yield the differences of an installed definition from that of this version, as text."""
     (our_version,) = ours["spec"]["versions"]
     name = our_version["name"]

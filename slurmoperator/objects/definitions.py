@@ -1,21 +1,20 @@
 """Generates the CustomResourceDefinitions of the six kinds and of SlurmCluster from their types."""
 
-from typing import Any
-
 from slurmoperator.objects import names
 from slurmoperator.objects.kinds import KINDS, SLURM_CLUSTER, ClusterKind
 from slurmruntime.crd.fields import RULES
 from slurmruntime.crd.schema import Schema, structural
+from slurmruntime.model.objects import JsonDict
 
 
-def definitions() -> tuple[dict[str, Any], ...]:
+def definitions() -> tuple[JsonDict, ...]:
     """Return all definitions, in the order of the kinds."""
     return tuple(definition(kind) for kind in (*KINDS, SLURM_CLUSTER))
 
 
-def definition(kind: ClusterKind) -> dict[str, Any]:
+def definition(kind: ClusterKind) -> JsonDict:
     """Return the definition of one kind."""
-    subresources: dict[str, Any] = {"status": {}}
+    subresources: JsonDict = {"status": {}}
     if kind.is_scaled:
         subresources["scale"] = {
             "specReplicasPath": ".spec.replicas",

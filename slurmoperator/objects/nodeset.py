@@ -1,6 +1,6 @@
 """NodeSet: a set of identical workers."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
@@ -20,6 +20,7 @@ from slurmruntime.crd.conditions import Number
 from slurmruntime.crd.fields import RULES, Moment, ObjectStruct, rule, text, unchanged
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.crd.schema import FREE, INT_OR_STRING
+from slurmruntime.model.objects import JsonDict
 
 ScalingMode = Literal["StatefulSet", "DaemonSet"]
 UpdateKind = Literal["RollingUpdate", "OnDelete", "ScheduledUpdate"]
@@ -121,7 +122,7 @@ class WorkerTemplate(ObjectStruct, frozen=True):
 
     metadata: Annotated[ExtraMetadata | None, note("Labels and annotations for the pods.")] = None
     spec: Annotated[
-        dict[str, Any] | None,
+        JsonDict | None,
         Meta(
             description="Merged into the pods' specification.",
             extra_json_schema={FREE: True, "properties": {"hostname": HOSTNAME}},
@@ -191,7 +192,7 @@ class NodeSetSpec(ObjectStruct, frozen=True):
     ] = False
 
     @property
-    def pod_spec(self) -> dict[str, Any]:
+    def pod_spec(self) -> JsonDict:
         """The user's part of the pods' specification."""
         return (self.template.spec if self.template else None) or {}
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 from fractions import Fraction
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
@@ -12,6 +12,7 @@ from slurmoperator.objects.labels import KEY_NUMBER_ANNOTATION
 from slurmruntime.crd.conditions import MOST_CONDITIONS, ObjectCondition
 from slurmruntime.crd.fields import ObjectName, ObjectStruct, rule, text
 from slurmruntime.crd.schema import FREE
+from slurmruntime.model.objects import JsonDict
 from slurmruntime.values import faults
 
 GROUP: Final = "slinky.slurm.net"
@@ -54,7 +55,7 @@ UntimedCondition = tuple[str, Truth, str, str]
 NULLABLE: Final = {"nullable": True}
 """Lets the API server accept a null that a chart writes."""
 
-Free = Annotated[dict[str, Any], Meta(extra_json_schema={FREE: True})]
+Free = Annotated[JsonDict, Meta(extra_json_schema={FREE: True})]
 """A container or pod specification; the API server validates it where it is used."""
 
 Port = Annotated[int, Meta(ge=1, le=65_535)]

@@ -1,13 +1,14 @@
 """Reads which nodes a pod template allows. It is validated here, because the API server does not validate a template."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
 from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.model.affinity import INTEGER, NodeTerm, Requirement, Selector, Toleration
+from slurmruntime.model.objects import JsonObject
 from slurmruntime.values.faults import Fault, Refused
 
 _LISTING: Final = ("In", "NotIn")
@@ -74,7 +75,7 @@ class NodeConstraints:
     tolerations: tuple[Toleration, ...]
 
 
-def placing(spec: Mapping[str, Any]) -> NodeConstraints | Refused:
+def placing(spec: JsonObject) -> NodeConstraints | Refused:
     """Read the constraints from a pod's specification, or return which field Kubernetes or we do not accept."""
     try:
         constraints = msgspec.convert(spec, _Spec)

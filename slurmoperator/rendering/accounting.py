@@ -1,8 +1,8 @@
 """Renders an Accounting: slurmdbd, its configuration and its Service."""
 
 import base64
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from slurmoperator.configuration import slurmdbd_conf
 from slurmoperator.configuration.rendering import ConfigurationSet
@@ -26,6 +26,7 @@ from slurmoperator.rendering.site import (
     slurmdbd_conf_name,
     wanted_slurmdbd_conf_name,
 )
+from slurmruntime.model.objects import JsonDict, JsonObject
 from slurmruntime.values.faults import Fault, Refused, bounded
 
 SLURMDBD: Final = "slurmdbd"
@@ -74,7 +75,7 @@ def accounting_bodies(
     owner = BodyOwner(kind="Accounting", metadata=accounting.metadata, app=SLURMDBD)
     name = f"{accounting.metadata.name}-accounting"
     wanted = slurmdbd_conf.file(accounting, password)
-    spec: dict[str, Any] = {
+    spec: JsonDict = {
         "replicas": 1,
         "revisionHistoryLimit": 0,
         "podManagementPolicy": "Parallel",
@@ -123,7 +124,7 @@ def _faults(accounting: AccountingObject, password: str) -> Iterator[Fault]:
 
 def _specification(
     accounting: AccountingObject, site: ControlSite, wanted_digest: str, *, key_step: int
-) -> dict[str, Any]:
+) -> JsonDict:
     spec, name = accounting.spec, accounting.metadata.name
     ours = {
         "image": site.images.slurmdbd,
@@ -148,19 +149,17 @@ def _specification(
     }
 
 
-def _file(volume: str, secret: str) -> dict[str, Any]:
+def _file(volume: str, secret: str) -> JsonDict:
     return {"name": volume, "secret": {"secretName": secret, "defaultMode": _MODE}}
 
 
-def _trial(
-    accounting: AccountingObject, daemon: Mapping[str, Any], wanted_digest: str
-) -> dict[str, Any]:
+def _trial(accounting: AccountingObject, daemon: JsonObject, wanted_digest: str) -> JsonDict:
     template = accounting.spec.template
     pod = merge({"containers": [daemon]}, (template.spec if template else None) or {})
     slurmdbd = next(
         (container for container in pod["containers"] if container.get("name") == SLURMDBD), daemon
     )
-    mounts: list[dict[str, Any]] = [
+    mounts: list[JsonDict] = [
         {"name": pods.ETC_VOLUME, "mountPath": ETC},
         {"name": _WANTED_VOLUME, "mountPath": trying.WANTED, "readOnly": True},
         {"name": _PROVEN_VOLUME, "mountPath": trying.PROVEN, "readOnly": True},

@@ -3,13 +3,14 @@
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from slurmoperator.objects import labels
 from slurmoperator.objects.parts import API_VERSION, ExtraMetadata
 from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.model.objects import JsonDict, JsonObject
 
 RESTART_ANNOTATION: Final = "slurm-bridge.dev/restarted-for"
 """On a pod template: digest of what the daemon reads only at startup."""
@@ -27,7 +28,7 @@ class Body:
     kind: str
     name: str
     namespace: str
-    body: Mapping[str, Any]
+    body: JsonObject
     """The complete object, `apiVersion`, `kind` and `metadata` included; we add no nulls."""
 
     @property
@@ -61,7 +62,7 @@ class BodyOwner:
         return labels.standard(self.app, self.name)
 
 
-def owner_reference(owner: BodyOwner) -> dict[str, Any]:
+def owner_reference(owner: BodyOwner) -> JsonDict:
     """Return the owner reference, by which Kubernetes deletes what belongs to an object after it.
 
     It does not block the owner's deletion in the foreground: while a finalizer holds the owner, its objects would be deleted again and again.
@@ -84,7 +85,7 @@ def owned_body(
     api_version: str = "v1",
     added: ExtraMetadata | None = None,
     annotations: Mapping[str, str] | None = None,
-    parts: Mapping[str, Any],
+    parts: JsonObject,
 ) -> Body:
     """Return the body of an object with an owner: `parts` are `spec`, `data` and so on. Our annotations win over the user's (`added`)."""
     metadata = {
@@ -104,7 +105,7 @@ def owned_body(
 
 def merge_metadata(
     added: ExtraMetadata | None, *, labels: Mapping[str, str], annotations: Mapping[str, str]
-) -> dict[str, Any]:
+) -> JsonDict:
     """Return labels and annotations; ours override the user's."""
     theirs = added or ExtraMetadata()
     metadata = {

@@ -1,7 +1,7 @@
 """Renders a Controller: Slurm's files, slurmctld, and the Services for it and its workers."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from slurmoperator.configuration import changes
 from slurmoperator.configuration.rendering import ConfigurationSet
@@ -26,6 +26,7 @@ from slurmoperator.rendering.site import (
     wanted_configuration_name,
     workers_service,
 )
+from slurmruntime.model.objects import JsonDict
 from slurmruntime.values.faults import Fault, Refused, bounded
 
 _APP: Final = "slurmctld"
@@ -148,7 +149,7 @@ def _stateful_set(
 ) -> Body:
     pod = f"{controller.metadata.name}-controller"
     state = controller.spec.persistence or StatePersistence()
-    spec: dict[str, Any] = {
+    spec: JsonDict = {
         "replicas": controller.replicas,
         "revisionHistoryLimit": 0,
         "podManagementPolicy": "Parallel",
@@ -175,7 +176,7 @@ def _specification(
     state: StatePersistence,
     *,
     key_step: int,
-) -> dict[str, Any]:
+) -> JsonDict:
     spec = controller.spec
     image = str((spec.slurmctld or {}).get("image") or site.images.slurmctld)
     name = controller.metadata.name
@@ -207,11 +208,11 @@ def _specification(
     }
 
 
-def _files(volume: str, config_map: str) -> dict[str, Any]:
+def _files(volume: str, config_map: str) -> JsonDict:
     return pods.projected(volume, _MODE, [{"configMap": {"name": config_map}}])
 
 
-def _slurmctld(controller: ControllerObject, image: str) -> dict[str, Any]:
+def _slurmctld(controller: ControllerObject, image: str) -> JsonDict:
     # A standby never becomes ready by /readyz, and a StatefulSet proceeds only when its pods are ready.
     ready = "/readyz" if controller.replicas == 1 else "/livez"
     ours = {
@@ -231,11 +232,11 @@ def _slurmctld(controller: ControllerObject, image: str) -> dict[str, Any]:
     return pods.container(_APP, ours, controller.spec.slurmctld)
 
 
-def _state_mount(controller: ControllerObject) -> dict[str, Any]:
+def _state_mount(controller: ControllerObject) -> JsonDict:
     return {"name": _STATE_VOLUME, "mountPath": f"{STATE}/{controller.cluster_name}"}
 
 
-def _slurmdbd_waiter(controller: ControllerObject, image: str) -> dict[str, Any]:
+def _slurmdbd_waiter(controller: ControllerObject, image: str) -> JsonDict:
     state = _state_mount(controller)
     return {
         "name": "slurmdbd",
@@ -246,7 +247,7 @@ def _slurmdbd_waiter(controller: ControllerObject, image: str) -> dict[str, Any]
     }
 
 
-def _reconfigure(controller: ControllerObject, image: str) -> dict[str, Any]:
+def _reconfigure(controller: ControllerObject, image: str) -> JsonDict:
     environment = trying.ENVIRONMENT.items()
     is_put = {"exec": {"command": ["test", "-s", f"{trying.ENVIRONMENT['RUN']}/put"]}}
     ours = {
@@ -268,7 +269,7 @@ def _reconfigure(controller: ControllerObject, image: str) -> dict[str, Any]:
     return pods.container(RECONFIGURE, ours, controller.spec.reconfigure)
 
 
-def _claim(state: StatePersistence) -> dict[str, Any]:
+def _claim(state: StatePersistence) -> JsonDict:
     spec = {
         "accessModes": list(state.access_modes) or ["ReadWriteOnce"],
         "resources": state.resources or {"requests": {"storage": "4Gi"}},

@@ -4,8 +4,8 @@ Names that any released version has used stay in this table. A Secret with Slurm
 the object that they were created for.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from slurmoperator.rendering.access.monitoring import SERVICE_MONITOR
 from slurmoperator.rendering.node_sets.nodeset import budget_name
@@ -19,13 +19,14 @@ from slurmoperator.rendering.site import (
 )
 from slurmruntime.crd import restapis
 from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.model.objects import JsonObject
 
 _POLICY: Final = ("networking.k8s.io/v1", "NetworkPolicy")
 
 
 def leftovers(
-    kind: str, metadata: ObjectMetadata, bodies: Iterable[Mapping[str, Any]]
-) -> tuple[Mapping[str, Any], ...]:
+    kind: str, metadata: ObjectMetadata, bodies: Iterable[JsonObject]
+) -> tuple[JsonObject, ...]:
     """Return apiVersion, kind, name and namespace of everything to delete: what an owner may have beside the bodies it should have."""
     wanted = {(body["apiVersion"], body["kind"], body["metadata"]["name"]) for body in bodies}
     return tuple(

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from slurmoperator.objects import names
 from slurmoperator.objects.controller import ControllerObject
@@ -17,6 +17,7 @@ from slurmoperator.rendering.site import (
     controller_faults,
     workers_domain,
 )
+from slurmruntime.model.objects import JsonDict, JsonObject
 from slurmruntime.values.faults import Fault, Refused, bounded
 
 LOGIN_APP: Final = "login"
@@ -72,7 +73,7 @@ def login_set_bodies(
         ssh.SSHD_FILE: ssh.sshd_config(login_set.spec.extra_sshd_config, host_keys=ssh.HOST_KEYS),
         ssh.KEYS_FILE: login_set.spec.root_ssh_authorized_keys,
     }
-    spec: dict[str, Any] = {
+    spec: JsonDict = {
         "replicas": login_set.spec.replicas,
         "revisionHistoryLimit": 0,
         "selector": {"matchLabels": owner.selecting},
@@ -110,9 +111,9 @@ def _faults(login_set: LoginSetObject, controller: ControllerObject | None) -> I
 def _specification(
     login_set: LoginSetObject,
     controller: ControllerObject,
-    slurm_key: Mapping[str, Any],
+    slurm_key: JsonObject,
     site: ControlSite,
-) -> dict[str, Any]:
+) -> JsonDict:
     spec = login_set.spec
     name = login_set.metadata.name
     image = str((spec.login or {}).get("image") or site.images.login)
@@ -137,7 +138,7 @@ def _specification(
     }
 
 
-def _login(login_set: LoginSetObject, controller: ControllerObject, image: str) -> dict[str, Any]:
+def _login(login_set: LoginSetObject, controller: ControllerObject, image: str) -> JsonDict:
     options = f"--conf-server {configuration_servers(controller)}"
     ours = {
         "image": image,

@@ -6,7 +6,9 @@ Services. Unlike in the library that SchedMD's operator uses, false, 0 and "" ar
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
+
+from slurmruntime.model.objects import JsonDict, JsonObject
 
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -44,7 +46,7 @@ _ALTERNATIVES: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 """Mutually exclusive fields of an object: the user's replaces ours."""
 
 
-def merge(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
+def merge(ours: JsonObject, theirs: JsonObject) -> JsonDict:
     """Return our specification with the user's merged into it.
 
     A null removes a field. `$patch: delete` in an element removes that element, `$patch: replace` in an object replaces the
@@ -53,7 +55,7 @@ def merge(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
     return _over("", ours, theirs)
 
 
-def _over(at: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
+def _over(at: str, ours: JsonObject, theirs: JsonObject) -> JsonDict:
     if theirs.get(_DIRECTIVE) == "replace":
         return _plain(theirs)
     merged = _without_alternatives(at, ours, theirs)
@@ -74,9 +76,7 @@ def _over(at: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[s
     return merged
 
 
-def _without_alternatives(
-    at: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]
-) -> dict[str, Any]:
+def _without_alternatives(at: str, ours: JsonObject, theirs: JsonObject) -> JsonDict:
     """Return ours without alternatives to what the user sets: two sources of a volume, for example, are invalid."""
     group = {*ours, *theirs} - {"name"} if at == "volumes" else _ALTERNATIVES.get(at, frozenset())
     if not any(theirs.get(key) is not None for key in group):
@@ -85,16 +85,16 @@ def _without_alternatives(
 
 
 def _appended(
-    of: str, ours: Sequence[Any], theirs: Sequence[Any], *, own_command: bool
-) -> list[Any]:
+    of: str, ours: Sequence[object], theirs: Sequence[object], *, own_command: bool
+) -> list[object]:
     if of == "args":  # for our program, unless the user runs another one
         return [*theirs] if own_command else [*ours, *theirs]
     return [*ours, *(element for element in theirs if element not in ours)]
 
 
-def _merged(of: str, ours: Sequence[Any], theirs: Sequence[Any]) -> list[Any]:
+def _merged(of: str, ours: Sequence[object], theirs: Sequence[object]) -> list[object]:
     """Merge by identity: our elements keep their positions, new ones follow."""
-    merged: dict[tuple[object, ...], Any] = {_identity(of, element): element for element in ours}
+    merged: dict[tuple[object, ...], object] = {_identity(of, element): element for element in ours}
     for element in theirs:
         identity = _identity(of, element)
         if not isinstance(element, Mapping):
@@ -107,11 +107,11 @@ def _merged(of: str, ours: Sequence[Any], theirs: Sequence[Any]) -> list[Any]:
     return list(merged.values())
 
 
-def _identity(of: str, element: Any) -> tuple[object, ...]:
+def _identity(of: str, element: object) -> tuple[object, ...]:
     if not isinstance(element, Mapping):
         return (repr(element),)
     return tuple(repr(element.get(key, _DEFAULTS.get(key))) for key in _KEYS[of])
 
 
-def _plain(theirs: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(theirs: JsonObject) -> JsonDict:
     return {key: value for key, value in theirs.items() if not key.startswith("$")}

@@ -1,7 +1,7 @@
 """Renders what the pods of several kinds have in common."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from slurmoperator.configuration.slurm_conf import ETC, LOGS
 from slurmoperator.keys import rings
@@ -12,6 +12,7 @@ from slurmoperator.objects.parts import KeyOfObject, PodTemplatePart
 from slurmoperator.rendering.body import RESTART_ANNOTATION, BodyOwner, merge_metadata
 from slurmoperator.rendering.overlay import merge
 from slurmoperator.rendering.site import SLURM_USER_ID
+from slurmruntime.model.objects import JsonDict, JsonObject
 from slurmruntime.values.faults import Fault
 
 ETC_VOLUME: Final = "slurm-etc"
@@ -20,14 +21,14 @@ _LOG_READER_SCRIPT: Final = '[ -p "$SOCKET" ] || { rm -f "$SOCKET" && mkfifo -m 
 """Reads a FIFO. It is opened for both directions, so that the reader sees no end of file when the daemon restarts. An existing FIFO is
 kept, because the daemon has it open. The trap is needed because the first process of a container ignores SIGTERM by default, and a
 worker's grace period is a day."""
-NO_TOKEN: Final[Mapping[str, Any]] = {
+NO_TOKEN: Final[JsonObject] = {
     "automountServiceAccountToken": False,
     "enableServiceLinks": False,
 }
-MEMORY: Final[Mapping[str, Any]] = {"emptyDir": {"medium": "Memory"}}
-ETC_MOUNT: Final[Mapping[str, Any]] = {"name": ETC_VOLUME, "mountPath": ETC, "readOnly": True}
-LOG_MOUNT: Final[Mapping[str, Any]] = {"name": LOG_VOLUME, "mountPath": LOGS}
-LOG: Final[Mapping[str, Any]] = {"name": LOG_VOLUME, **MEMORY}
+MEMORY: Final[JsonObject] = {"emptyDir": {"medium": "Memory"}}
+ETC_MOUNT: Final[JsonObject] = {"name": ETC_VOLUME, "mountPath": ETC, "readOnly": True}
+LOG_MOUNT: Final[JsonObject] = {"name": LOG_VOLUME, "mountPath": LOGS}
+LOG: Final[JsonObject] = {"name": LOG_VOLUME, **MEMORY}
 _DAEMON_REQUESTS: Final[Mapping[str, Mapping[str, str]]] = {
     "slurmctld": {"cpu": "100m", "memory": "256Mi"},
     "slurmdbd": {"cpu": "50m", "memory": "128Mi"},
@@ -37,10 +38,10 @@ _DAEMON_REQUESTS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 _OTHER_REQUESTS: Final[Mapping[str, str]] = {"memory": "16Mi"}
 """Default requests of our containers. A pod without requests is evicted and OOM-killed first, and its jobs with it."""
-MARK: Final[Mapping[str, Any]] = {"name": "slurm-started", "emptyDir": {}}
-MARK_MOUNT: Final[Mapping[str, Any]] = {"name": MARK["name"], "mountPath": "/var/lib/slurm"}
+MARK: Final[JsonObject] = {"name": "slurm-started", "emptyDir": {}}
+MARK_MOUNT: Final[JsonObject] = {"name": MARK["name"], "mountPath": "/var/lib/slurm"}
 """Where slurmd's entry point records that it has run. Not in memory, because it must survive a reboot of the machine."""
-AS_SLURM: Final[Mapping[str, Any]] = {
+AS_SLURM: Final[JsonObject] = {
     "runAsNonRoot": True,
     "runAsUser": SLURM_USER_ID,
     "runAsGroup": SLURM_USER_ID,
@@ -49,13 +50,13 @@ AS_SLURM: Final[Mapping[str, Any]] = {
 
 def template(
     owner: BodyOwner,
-    spec: Mapping[str, Any],
+    spec: JsonObject,
     overrides: PodTemplatePart | WorkerTemplate | None,
     *,
     restarted_for: str = "",
     labels: Mapping[str, str] | None = None,
     priority_class: str = "",
-) -> dict[str, Any]:
+) -> JsonDict:
     """Return a pod template: the user's specification overrides ours, our labels override theirs.
 
     Args:
@@ -77,9 +78,7 @@ def template(
     }
 
 
-def protect_from_eviction(
-    ours: Mapping[str, Any], spec: Mapping[str, Any], priority_class: str
-) -> dict[str, Any]:
+def protect_from_eviction(ours: JsonObject, spec: JsonObject, priority_class: str) -> JsonDict:
     """Add requests and a priority class, so that the pods are not evicted first.
 
     The user's resources and priority win.
@@ -104,7 +103,7 @@ def protect_from_eviction(
     return protected
 
 
-def _with_requests(container: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_requests(container: JsonObject) -> JsonObject:
     """Return a container with our requests where the user sets neither a request nor a limit, which implies one."""
     resources = container.get("resources") or {}
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
@@ -117,14 +116,12 @@ def _with_requests(container: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**container, "resources": {**resources, "requests": {**missing, **requests}}}
 
 
-def container(
-    name: str, ours: Mapping[str, Any], theirs: Mapping[str, Any] | None
-) -> dict[str, Any]:
+def container(name: str, ours: JsonObject, theirs: JsonObject | None) -> JsonDict:
     """Return a container with the user's overrides merged in; it keeps its name."""
     return merge({"name": name, **ours}, {**(theirs or {}), "name": name})
 
 
-def log_reader(image: str, file: str, theirs: Mapping[str, Any] | None) -> dict[str, Any]:
+def log_reader(image: str, file: str, theirs: JsonObject | None) -> JsonDict:
     """Return the side-car that prints a daemon's log.
 
     Args:
@@ -140,18 +137,18 @@ def log_reader(image: str, file: str, theirs: Mapping[str, Any] | None) -> dict[
     return container("logfile", ours, theirs)
 
 
-def http_probe(path: str, port: str | int, *, failures: int = 3) -> dict[str, Any]:
+def http_probe(path: str, port: str | int, *, failures: int = 3) -> JsonDict:
     """Return an HTTP probe on a port of the pod, by number or by its name in the container."""
     get = {"path": path, "port": port}
     return {"httpGet": get, "failureThreshold": failures, "periodSeconds": 10}
 
 
-def tcp_probe(port: str) -> dict[str, Any]:
+def tcp_probe(port: str) -> JsonDict:
     """Return a probe that only opens a TCP connection."""
     return {"tcpSocket": {"port": port}, "failureThreshold": 3, "periodSeconds": 10}
 
 
-def probes(live: Mapping[str, Any], ready: Mapping[str, Any]) -> dict[str, Any]:
+def probes(live: JsonObject, ready: JsonObject) -> JsonDict:
     """Return a daemon's probes.
 
     As with SchedMD's operator, the one at its start tries for a minute in total, but every second.
@@ -165,13 +162,13 @@ def probes(live: Mapping[str, Any], ready: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def one_per_node(labels: Mapping[str, str]) -> dict[str, Any]:
+def one_per_node(labels: Mapping[str, str]) -> JsonDict:
     """Return the anti-affinity that keeps pods with these labels on different nodes."""
     term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-def projected(name: str, mode: int, sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def projected(name: str, mode: int, sources: Sequence[JsonObject]) -> JsonDict:
     """Return a projected volume with files from several objects."""
     return {
         "name": name,
@@ -179,12 +176,12 @@ def projected(name: str, mode: int, sources: Sequence[Mapping[str, Any]]) -> dic
     }
 
 
-def secret_file(key: KeyOfObject, path: str) -> dict[str, Any]:
+def secret_file(key: KeyOfObject, path: str) -> JsonDict:
     """Return one key of a Secret as a file of a projected volume."""
     return {"secret": {"name": key.name, "items": [{"key": key.key, "path": path}]}}
 
 
-def slurm_key(key: KeyOfObject, step: int) -> dict[str, Any]:
+def slurm_key(key: KeyOfObject, step: int) -> JsonDict:
     """Return the key of Slurm's daemons, or a step of its rotation, as a file of a projected volume; step 0 is the key itself."""
     if not step:
         return secret_file(key, "slurm.key")
@@ -192,9 +189,9 @@ def slurm_key(key: KeyOfObject, step: int) -> dict[str, Any]:
     return secret_file(KeyOfObject(name=rings.ring_secret(key.name), key=item), "slurm.jwks")
 
 
-def daemon_keys(spec: ControllerSpec | AccountingSpec, key_step: int) -> list[dict[str, Any]]:
+def daemon_keys(spec: ControllerSpec | AccountingSpec, key_step: int) -> list[JsonDict]:
     """Return the keys that an object names for its daemon, as files of a projected volume."""
-    keys: list[dict[str, Any]] = []
+    keys: list[JsonDict] = []
     if spec.slurm_key_ref is not None:
         keys.append(slurm_key(spec.slurm_key_ref, key_step))
     if (jwt_key := spec.jwt_key_ref or spec.jwt_hs256_key_ref) is not None:
@@ -213,6 +210,6 @@ def key_faults(spec: ControllerSpec | AccountingSpec) -> Iterator[Fault]:
         yield Fault("spec.jwtKeyRef", "expected the Secret with the key that signs tokens")
 
 
-def config_file(key: KeyOfObject, path: str) -> dict[str, Any]:
+def config_file(key: KeyOfObject, path: str) -> JsonDict:
     """Return one key of a ConfigMap as a file of a projected volume."""
     return {"configMap": {"name": key.name, "items": [{"key": key.key, "path": path}]}}

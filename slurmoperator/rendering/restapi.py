@@ -1,7 +1,7 @@
 """Renders a RestApi: slurmrestd, a side-car that terminates TLS, and their Service."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from slurmoperator.configuration import changes
 from slurmoperator.configuration.rendering import ConfigurationSet
@@ -16,6 +16,7 @@ from slurmoperator.rendering.body import Body, BodyOwner, owned_body, restart_di
 from slurmoperator.rendering.site import ControlSite, configuration_name, controller_faults
 from slurmruntime.crd import restapis
 from slurmruntime.crd.restapis import SLURMRESTD_PORT
+from slurmruntime.model.objects import JsonDict, JsonObject
 from slurmruntime.values.faults import Fault, Refused, bounded
 
 _APP: Final = "slurmrestd"
@@ -47,7 +48,7 @@ def restapi_bodies(
     name = restapis.service_name(rest_api.metadata.name)
     # slurmrestd reads the file only at startup, and depends only on what slurmctld cannot reconfigure either.
     restarted_for = restart_digest(changes.restart_digest(files.files))
-    spec: dict[str, Any] = {
+    spec: JsonDict = {
         "replicas": rest_api.spec.replicas,
         "revisionHistoryLimit": 0,
         "selector": {"matchLabels": owner.selecting},
@@ -80,10 +81,10 @@ def _faults(rest_api: RestApiObject, controller: ControllerObject | None) -> Ite
 def _specification(
     rest_api: RestApiObject,
     controller: ControllerObject,
-    slurm_key: Mapping[str, Any],
+    slurm_key: JsonObject,
     site: ControlSite,
     presented: RestTls | None,
-) -> dict[str, Any]:
+) -> JsonDict:
     sources = [
         pods.config_file(
             KeyOfObject(name=configuration_name(controller.metadata.name), key=_FILE), _FILE
@@ -92,7 +93,7 @@ def _specification(
     ]
     slurmrestd = _slurmrestd(rest_api, controller, site, presented)
     volumes = [pods.projected(pods.ETC_VOLUME, 0o600, sources)]
-    more: dict[str, Any] = {}
+    more: JsonDict = {}
     if presented:
         volumes.append(tls.volume(rest_api.metadata.name, presented.mounted))
         image = site.tls_image or site.images.slurmrestd or str(slurmrestd.get("image", ""))
@@ -111,7 +112,7 @@ def _slurmrestd(
     controller: ControllerObject,
     site: ControlSite,
     presented: RestTls | None,
-) -> dict[str, Any]:
+) -> JsonDict:
     without_slurmdbd = ["-s", "openapi/slurmctld"] if controller.spec.accounting_ref is None else []
     theirs = rest_api.spec.slurmrestd or {}
     plain = pods.tcp_probe(_APP)

@@ -1,13 +1,14 @@
 """Settings for rendering: images, namespaces and networks; and the names under which the parts of a cluster find each other."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from slurmoperator.configuration.slurm_conf import SLURMCTLD_PORT
 from slurmoperator.objects.controller import ControllerObject
+from slurmruntime.model.objects import JsonObject
 from slurmruntime.values.faults import Fault
 
 SLURM_USER_ID: Final = 401
@@ -52,7 +53,7 @@ class NetworkSite:
 
     operator_namespace: str
     """Namespace of slurm-operator, and by default of slurm-bridge."""
-    others: tuple[Mapping[str, Any], ...] = ()
+    others: tuple[JsonObject, ...] = ()
     """NetworkPolicyPeers that are trusted like the parts of a cluster."""
 
 

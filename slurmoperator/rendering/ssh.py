@@ -1,10 +1,11 @@
 """Renders sshd and sssd of login pods and workers: configuration and files."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from slurmoperator.objects.parts import KeyOfObject
 from slurmoperator.rendering import pods
+from slurmruntime.model.objects import JsonDict, JsonObject
 
 SSH_PORT: Final = 22
 SSHD_FILE: Final = "sshd_config"
@@ -61,13 +62,13 @@ def _words(line: str) -> list[str]:
     return [words[0].lower(), *words[1:]] if words else []
 
 
-def config_volume(config_map: str, files: Sequence[str]) -> dict[str, Any]:
+def config_volume(config_map: str, files: Sequence[str]) -> JsonDict:
     """Return the volume with the named files of a ConfigMap."""
     sources = [pods.config_file(KeyOfObject(name=config_map, key=file), file) for file in files]
     return pods.projected(_CONFIG_VOLUME, 0o600, sources)
 
 
-def host_keys_volume(secret: str) -> dict[str, Any]:
+def host_keys_volume(secret: str) -> JsonDict:
     """Return the volume with the host keys."""
     items = [
         {"key": file, "path": file, "mode": 0o644 if file.endswith(".pub") else 0o600}
@@ -76,12 +77,12 @@ def host_keys_volume(secret: str) -> dict[str, Any]:
     return pods.projected(_HOST_KEYS_VOLUME, 0o600, [{"secret": {"name": secret, "items": items}}])
 
 
-def sssd_volume(key: KeyOfObject) -> dict[str, Any]:
+def sssd_volume(key: KeyOfObject) -> JsonDict:
     """Return the volume with sssd.conf, which only its owner may read: sssd insists."""
     return pods.projected(_SSSD_VOLUME, 0o600, [pods.secret_file(key, "sssd.conf")])
 
 
-def mounts(*, of_login: bool) -> list[Mapping[str, Any]]:
+def mounts(*, of_login: bool) -> list[JsonObject]:
     """Return the mounts of the files, one by one, because the image has other files in the same folders.
 
     Login pods also have host keys and root's authorized keys.

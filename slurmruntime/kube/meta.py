@@ -5,9 +5,10 @@ structs: they form no cycles and are short-lived. Source: <https://kubernetes.io
 """
 
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
+
+from slurmruntime.model.objects import JsonDict
 
 
 class Struct(msgspec.Struct, rename="camel", gc=False):
@@ -68,8 +69,8 @@ class AnyObject(Struct):
     """`meta/v1 PartialObjectMetadata`, which fits every object; a few kinds add spec and status."""
 
     metadata: Metadata
-    spec: dict[str, Any] = {}
-    status: dict[str, Any] = {}
+    spec: JsonDict = {}
+    status: JsonDict = {}
 
 
 class ApiResource(Struct):

@@ -1,8 +1,13 @@
-"""Any Kubernetes object, reduced to its metadata."""
+"""Any Kubernetes object: as JSON, or reduced to its metadata."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
+
+JsonObject: TypeAlias = Mapping[str, Any]
+"""A Kubernetes object, or a part of one, as JSON: what it holds is known only to who reads a field."""
+JsonDict: TypeAlias = dict[str, Any]
+"""The same while it is being built, or decoded and owned by its reader."""
 
 WHOLE_KINDS = frozenset({"Job", "JobSet", "LeaderWorkerSet", "PodGroup"})
 """Kinds whose spec and status are read too: they say how many pods there will be."""
@@ -35,9 +40,9 @@ class KubeObject:
     annotations: Mapping[str, str] = field(default_factory=dict)
     owner: Owner | None = None
     is_deleting: bool = False
-    spec: Mapping[str, Any] = field(default_factory=dict)
+    spec: JsonObject = field(default_factory=dict)
     """As the API server has it; {} if only the metadata was requested."""
-    status: Mapping[str, Any] = field(default_factory=dict)
+    status: JsonObject = field(default_factory=dict)
     size_bytes: int = 0
     """Size of its JSON as it was read, for caches."""
 

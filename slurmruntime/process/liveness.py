@@ -180,7 +180,7 @@ async def run(name: str, forever: Coroutine[Any, Any, None], stop: asyncio.Event
         raise LoopEndedEarly(f"the loop {name!r} ended without being asked to")
 
 
-async def ended(task: asyncio.Task[Any]) -> None:
+async def ended(task: asyncio.Task[object]) -> None:
     """Cancel a task repeatedly until it has ended.
 
     One cancellation may be lost if a time-out expires in the same iteration of the event loop.

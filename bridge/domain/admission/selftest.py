@@ -11,10 +11,10 @@ else in the namespace of the test.
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from bridge.domain.request import overrides
 from bridge.domain.request.rules import Policy, Rule
+from slurmruntime.model.objects import JsonObject
 from slurmruntime.values import names
 from slurmruntime.values.names import REQUEST_PREFIX
 
@@ -29,7 +29,7 @@ POLICY = Policy(rules=(Rule(name="the self-test", source="the self-test", user="
 No configured rule can have this name, so nothing would be submitted for such a pod.
 """
 
-SOUND_POD: Mapping[str, Any] = {
+SOUND_POD: JsonObject = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"name": "slurm-bridge-self-test"},
@@ -54,7 +54,7 @@ SOUND_POD: Mapping[str, Any] = {
 }
 """As modest as other policies may require (Pod Security "restricted", quotas)."""
 
-FAULTY_POD: Mapping[str, Any] = {
+FAULTY_POD: JsonObject = {
     **copy.deepcopy(SOUND_POD),
     "metadata": {
         "name": "slurm-bridge-self-test",

@@ -5,11 +5,10 @@ Templates are recognised by their shape, so unknown kinds work too.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
-from slurmruntime.model.objects import WHOLE_KINDS, KubeObject
+from slurmruntime.model.objects import WHOLE_KINDS, JsonObject, KubeObject
 
-Manifest = Mapping[str, Any]
+Manifest = JsonObject
 
 _JOBS_OF = frozenset({"CronJob", "JobSet"})
 """Kinds whose object templates make Jobs."""

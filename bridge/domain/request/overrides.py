@@ -16,6 +16,7 @@ from typing import Any
 from bridge.domain import caps
 from bridge.domain.request import notation
 from bridge.domain.workloads import own_keys
+from slurmruntime.model.objects import JsonDict
 from slurmruntime.values import names
 from slurmruntime.values.faults import Fault, bounded
 
@@ -189,7 +190,7 @@ def read(asked: Mapping[str, str]) -> tuple[Overrides, tuple[Fault, ...]]:
     """
     if crowd := _crowd(asked):
         return Overrides(), (crowd,)
-    values: dict[str, Any] = {}
+    values: JsonDict = {}
     faults: list[Fault] = []
     hints = _HINTS
     for name, value in sorted(asked.items()):

@@ -1,10 +1,10 @@
 """Numbers that others write in annotations, labels and specs; overlong ones are not numbers."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.membership import Size
+from slurmruntime.model.objects import JsonObject
 from slurmruntime.values import numbers
 from slurmruntime.values.faults import Fault
 
@@ -66,7 +66,7 @@ def annotated(pods: Sequence[Pod], key: str) -> Size:
     return size._replace(faults=(*size.faults, fault))
 
 
-def dig(value: object, *keys: str) -> Mapping[str, Any]:
+def dig(value: object, *keys: str) -> JsonObject:
     """Return the object at a path of keys; {} if there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None

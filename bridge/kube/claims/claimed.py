@@ -1,7 +1,6 @@
 """Read the resource claims of pods, as far as the user of a command may read them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -14,6 +13,7 @@ from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import KubeError, Malformed, NotFound
+from slurmruntime.model.objects import JsonObject
 
 _CLAIM, _TEMPLATE = "ResourceClaim", "ResourceClaimTemplate"
 
@@ -36,7 +36,7 @@ async def of_pod(client: KubeClient, pod: Pod) -> Mapping[str, ResourceClaim | N
 class ClaimsOfManifest:
     """Finds claims and templates in the manifest, or else in the cluster."""
 
-    def __init__(self, client: KubeClient, documents: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, client: KubeClient, documents: Sequence[JsonObject]) -> None:
         self._claims = ResourceClaims(client)
         self._templates = ClaimTemplates(client)
         self._documents = documents

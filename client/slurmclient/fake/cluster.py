@@ -4,10 +4,10 @@ A job that is not held starts at once, on as many idle and undrained nodes as it
 when it is cancelled or by `end`, and is known until `forget`.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
-from slurmclient.fake.requests import WORDS, FakeRequest, Refused, number
+from slurmclient.fake.requests import WORDS, FakeRequest, JsonBody, Refused, number
 from slurmclient.resources.job_states import ENDED
 
 PARTITION: Final = "fake"
@@ -20,7 +20,7 @@ class FakeCluster:
         self.clock = clock
         self._cpus = cpus
         self._started = int(clock())
-        self._jobs: dict[int, dict[str, Any]] = {}
+        self._jobs: dict[int, JsonBody] = {}
         self._nodes = {name: self._node(name) for name in (f"node-{n}" for n in range(nodes))}
         self._next_id = 1
         self._submitted = 0
@@ -52,11 +52,11 @@ class FakeCluster:
 
     # --- operations, by name
 
-    def slurm_get_ping(self, _: FakeRequest) -> dict[str, Any]:
+    def slurm_get_ping(self, _: FakeRequest) -> JsonBody:
         """Return the one controller."""
         return {"pings": [{"hostname": "fake", "responding": True, "latency": 1, "primary": True}]}
 
-    def slurm_get_diag(self, _: FakeRequest) -> dict[str, Any]:
+    def slurm_get_diag(self, _: FakeRequest) -> JsonBody:
         """Return statistics."""
         counts = {
             "req_time": number(self.clock()),
@@ -66,11 +66,11 @@ class FakeCluster:
         }
         return {"statistics": counts}
 
-    def slurm_get_jobs(self, _: FakeRequest) -> dict[str, Any]:
+    def slurm_get_jobs(self, _: FakeRequest) -> JsonBody:
         """Return all jobs."""
         return {"jobs": list(self._jobs.values()), "last_update": number(self.clock())}
 
-    def slurm_get_jobs_state(self, request: FakeRequest) -> dict[str, Any]:
+    def slurm_get_jobs_state(self, request: FakeRequest) -> JsonBody:
         """Return the states of all jobs, or of the requested ones."""
         wanted = request.query.get("job_id", [])
         states = [
@@ -80,11 +80,11 @@ class FakeCluster:
         ]
         return {"jobs": states}
 
-    def slurm_get_job(self, request: FakeRequest) -> dict[str, Any]:
+    def slurm_get_job(self, request: FakeRequest) -> JsonBody:
         """Return a job."""
         return {"jobs": [self._job(request.parts["job_id"])]}
 
-    def slurm_post_job_submit(self, request: FakeRequest) -> dict[str, Any]:
+    def slurm_post_job_submit(self, request: FakeRequest) -> JsonBody:
         """Submit a job."""
         fields = request.body.get("job", {})
         if fields.get("partition", PARTITION) != PARTITION:
@@ -114,7 +114,7 @@ class FakeCluster:
         self._schedule()
         return {"job_id": job_id, "step_id": "batch", "job_submit_user_msg": ""}
 
-    def slurm_post_job(self, request: FakeRequest) -> dict[str, Any]:
+    def slurm_post_job(self, request: FakeRequest) -> JsonBody:
         """Change a job."""
         job = self._owned(request)
         if _has_ended(job):
@@ -123,14 +123,14 @@ class FakeCluster:
         self._schedule()
         return {"results": None}
 
-    def slurm_delete_job(self, request: FakeRequest) -> dict[str, Any]:
+    def slurm_delete_job(self, request: FakeRequest) -> JsonBody:
         """Cancel a job, or ignore a signal."""
         status = self._cancel(
             request, request.parts["job_id"], next(iter(request.query.get("signal", ())), None)
         )
         return {"status": [status] if status["error"]["code"] else []}
 
-    def slurm_delete_jobs(self, request: FakeRequest) -> dict[str, Any]:
+    def slurm_delete_jobs(self, request: FakeRequest) -> JsonBody:
         """Cancel the requested jobs, or those that match."""
         wanted = request.body.get("jobs") or [
             str(job_id)
@@ -139,18 +139,18 @@ class FakeCluster:
         ]
         return {"status": [self._cancel(request, job_id, None) for job_id in wanted]}
 
-    def slurm_get_nodes(self, _: FakeRequest) -> dict[str, Any]:
+    def slurm_get_nodes(self, _: FakeRequest) -> JsonBody:
         """Return all nodes."""
         return {
             "nodes": [*map(self._shown, self._nodes.values())],
             "last_update": number(self.clock()),
         }
 
-    def slurm_get_node(self, request: FakeRequest) -> dict[str, Any]:
+    def slurm_get_node(self, request: FakeRequest) -> JsonBody:
         """Return a node."""
         return {"nodes": [self._shown(self._named(request))]}
 
-    def slurm_post_node(self, request: FakeRequest) -> dict[str, Any]:
+    def slurm_post_node(self, request: FakeRequest) -> JsonBody:
         """Change a node; warn of fields that cannot be changed."""
         node = self._named(request)
         self._check_root(request)
@@ -172,7 +172,7 @@ class FakeCluster:
             ]
         }
 
-    def slurm_delete_node(self, request: FakeRequest) -> dict[str, Any]:
+    def slurm_delete_node(self, request: FakeRequest) -> JsonBody:
         """Delete a node that has no job."""
         node = self._named(request)
         self._check_root(request)
@@ -181,7 +181,7 @@ class FakeCluster:
         del self._nodes[node["name"]]
         return {}
 
-    def slurm_post_new_node(self, request: FakeRequest) -> dict[str, Any]:
+    def slurm_post_new_node(self, request: FakeRequest) -> JsonBody:
         """Create a node."""
         self._check_root(request)
         conf = dict(word.split("=", 1) for word in request.body["node_conf"].split())
@@ -190,17 +190,17 @@ class FakeCluster:
         self._nodes[conf["NodeName"]] = self._node(conf["NodeName"])
         return {}
 
-    def slurm_get_licenses(self, _: FakeRequest) -> dict[str, Any]:
+    def slurm_get_licenses(self, _: FakeRequest) -> JsonBody:
         """Return no licenses."""
         return {"licenses": []}
 
-    def slurm_get_partitions(self, _: FakeRequest) -> dict[str, Any]:
+    def slurm_get_partitions(self, _: FakeRequest) -> JsonBody:
         """Return the one partition."""
         nodes = {"configured": ",".join(self._nodes), "total": len(self._nodes)}
         partition = {"name": PARTITION, "nodes": nodes, "partition": {"state": ["UP"]}}
         return {"partitions": [partition], "last_update": number(self.clock())}
 
-    def slurm_get_partition(self, request: FakeRequest) -> dict[str, Any]:
+    def slurm_get_partition(self, request: FakeRequest) -> JsonBody:
         """Return the partition if the name is right."""
         if request.parts["partition_name"] != PARTITION:
             return {"partitions": []}
@@ -208,27 +208,27 @@ class FakeCluster:
 
     # --- helpers of the operations
 
-    def _node(self, name: str) -> dict[str, Any]:
+    def _node(self, name: str) -> JsonBody:
         return {"name": name, "state": ["IDLE"], "reason": "", "comment": "", "cpus": self._cpus}
 
-    def _shown(self, node: dict[str, Any]) -> dict[str, Any]:
+    def _shown(self, node: JsonBody) -> JsonBody:
         is_busy = node["name"] in self._busy()
         alike = ["ALLOCATED" if state == "IDLE" and is_busy else state for state in node["state"]]
         return {**node, "state": alike, "alloc_cpus": self._cpus if is_busy else 0}
 
-    def _job(self, job_id: str) -> dict[str, Any]:
+    def _job(self, job_id: str) -> JsonBody:
         job = self._jobs.get(int(job_id)) if job_id.isdecimal() else None
         if job is None:
             raise Refused(2017, status=404)
         return job
 
-    def _owned(self, request: FakeRequest) -> dict[str, Any]:
+    def _owned(self, request: FakeRequest) -> JsonBody:
         job = self._job(request.parts["job_id"])
         if request.user not in {"root", job["user_name"]}:
             raise Refused(2002)
         return job
 
-    def _named(self, request: FakeRequest) -> dict[str, Any]:
+    def _named(self, request: FakeRequest) -> JsonBody:
         node = self._nodes.get(request.parts["node_name"])
         if node is None:
             raise Refused(2018)
@@ -238,7 +238,7 @@ class FakeCluster:
         if request.user != "root":
             raise Refused(2010)
 
-    def _cancel(self, request: FakeRequest, job_id: str, signal: str | None) -> dict[str, Any]:
+    def _cancel(self, request: FakeRequest, job_id: str, signal: str | None) -> JsonBody:
         code = 0
         job = self._jobs.get(int(job_id)) if str(job_id).isdecimal() else None
         if job is None:
@@ -278,5 +278,5 @@ class FakeCluster:
                 job["start_time"] = number(self.clock())
 
 
-def _has_ended(job: Mapping[str, Any]) -> bool:
+def _has_ended(job: JsonBody) -> bool:
     return bool(ENDED & set(job["job_state"]))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -48,12 +48,16 @@ class Refused(Exception):
         self.status = status
 
 
+JsonBody: TypeAlias = dict[str, Any]
+"""What slurmrestd takes and answers."""
+
+
 class FakeRequest(Struct, frozen=True):
     """A request: the parameters of its path and query, its body, its user."""
 
     parts: dict[str, str]
     """The parameters of its path, by name."""
-    body: dict[str, Any]
+    body: JsonBody
     query: Mapping[str, list[str]]
     user: str
 

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sandbox.errors import SandboxError
+from slurmruntime.model.objects import JsonDict, JsonObject
 
 _KEYS = frozenset({"inherits", "context", "dockerfile", "target", "args", "tags"})
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
@@ -57,7 +57,7 @@ def read(
     )
 
 
-def _faults(document: Mapping[str, Any], wanted: str) -> Iterator[str]:
+def _faults(document: JsonObject, wanted: str) -> Iterator[str]:
     parts = ("variable", "group", "target")
     if any(not isinstance(document.get(part), dict) for part in parts):
         yield f"expected the objects {', '.join(parts)}"
@@ -73,9 +73,7 @@ def _faults(document: Mapping[str, Any], wanted: str) -> Iterator[str]:
         yield f"expected a group {wanted!r}, found {', '.join(sorted(groups))}"
 
 
-def _target_faults(
-    target: Mapping[str, Any], targets: Mapping[str, Any], variables: Mapping[str, Any]
-) -> Iterator[str]:
+def _target_faults(target: JsonObject, targets: JsonObject, variables: JsonObject) -> Iterator[str]:
     for key in sorted({*target} - _KEYS):
         yield f"{key} is not supported here"
     for other in sorted({*target.get("inherits", ())} - {*targets}):
@@ -84,7 +82,7 @@ def _target_faults(
         yield f"there is no variable {variable}"
 
 
-def _members(group: str, groups: Mapping[str, Any]) -> Iterator[str]:
+def _members(group: str, groups: JsonObject) -> Iterator[str]:
     for name in groups[group]["targets"]:
         if name in groups:
             yield from _members(name, groups)
@@ -92,7 +90,7 @@ def _members(group: str, groups: Mapping[str, Any]) -> Iterator[str]:
             yield name
 
 
-def _target(name: str, targets: Mapping[str, Any], values: Mapping[str, str]) -> BakeTarget:
+def _target(name: str, targets: JsonObject, values: Mapping[str, str]) -> BakeTarget:
     merged = _merge(name, targets)
     return BakeTarget(
         name=name,
@@ -104,9 +102,9 @@ def _target(name: str, targets: Mapping[str, Any], values: Mapping[str, str]) ->
     )
 
 
-def _merge(name: str, targets: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(name: str, targets: JsonObject) -> JsonDict:
     """Merge a target with those that it inherits; later ones win, arguments are merged one by one."""
-    merged: dict[str, Any] = {"args": {}}
+    merged: JsonDict = {"args": {}}
     for layer in (
         *(_merge(other, targets) for other in targets[name].get("inherits", ())),
         targets[name],

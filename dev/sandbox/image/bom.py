@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
 from sandbox.errors import SandboxError
+from slurmruntime.model.objects import JsonDict
 
 DPKG_STATUS = "var/lib/dpkg/status"
 _METADATA = re.compile(r".*\.dist-info/METADATA")
@@ -117,7 +117,7 @@ def document(
     *,
     serial: UUID,
     now: datetime,
-) -> dict[str, Any]:
+) -> JsonDict:
     """Return the bill of materials of an image, CycloneDX 1.6."""
     algorithm, _, hexadecimal = digest.partition(":")
     return {
@@ -142,7 +142,7 @@ def document(
     }
 
 
-def _component(part: Component) -> dict[str, Any]:
+def _component(part: Component) -> JsonDict:
     fields = {"type": "library", "bom-ref": part.purl, "purl": part.purl}
     licensed = {"licenses": [{"expression": part.license}]} if part.license else {}
     return {**fields, "name": part.name, "version": part.version, **licensed}

@@ -10,9 +10,10 @@ import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO
 
 from sandbox.errors import SandboxError
+from slurmruntime.model.objects import JsonDict
 
 _REMOVED = ".wh."
 _ALL_REMOVED = ".wh..wh..opq"
@@ -24,7 +25,7 @@ class Contents:
 
     digest: str
     """Of its manifest: the name of exactly this image in a registry."""
-    configuration: dict[str, Any]
+    configuration: JsonDict
     """User, Env, Entrypoint and the like."""
     compressed_bytes: int
     """Of all layers: the size of a node's download."""
@@ -89,7 +90,7 @@ def _members(tar: tarfile.TarFile, digest: str) -> Iterator[tarfile.TarFile]:
         yield layer
 
 
-def _blob(tar: tarfile.TarFile, descriptor: dict[str, Any]) -> dict[str, Any]:
+def _blob(tar: tarfile.TarFile, descriptor: JsonDict) -> JsonDict:
     return _document(tar, _path(descriptor["digest"]))
 
 
@@ -97,8 +98,8 @@ def _path(digest: str) -> str:
     return f"blobs/{digest.replace(':', '/')}"
 
 
-def _document(tar: tarfile.TarFile, name: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.load(_open(tar, name))
+def _document(tar: tarfile.TarFile, name: str) -> JsonDict:
+    document: JsonDict = json.load(_open(tar, name))
     return document
 
 

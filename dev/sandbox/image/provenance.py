@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+
+from slurmruntime.model.objects import JsonDict
 
 _BUILD = "https://slurm-bridge.dev/build/dockerfile/v1"
 
@@ -27,7 +28,7 @@ def statement(
     materials: Mapping[str, str],
     began: datetime,
     ended: datetime,
-) -> dict[str, Any]:
+) -> JsonDict:
     """Return the statement about one image.
 
     Args:

@@ -10,10 +10,9 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -25,6 +24,7 @@ from sandbox.image import bom, layout, ours, provenance
 from sandbox.image.building import TREE, Target
 from sandbox.image.provenance import Source
 from sandbox.words import plainly
+from slurmruntime.model.objects import JsonObject
 from slurmruntime.process.clock import SystemClock
 
 CHARTS = {"slurm-bridge": "deploy/chart", "slurm-exporter": "deploy/exporter/chart"}
@@ -160,7 +160,7 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _write(path: Path, document: Mapping[str, Any]) -> None:
+def _write(path: Path, document: JsonObject) -> None:
     path.write_text(f"{json.dumps(document, indent=2)}\n")
 
 

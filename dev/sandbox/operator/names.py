@@ -8,14 +8,14 @@ Pods find a Service by its name. The host reaches pods, but no Services, so this
 
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from sandbox.api import Api
 from sandbox.errors import SandboxError
 from sandbox.instance import Instance
+from slurmruntime.model.objects import JsonObject
 
 SLICES = "/apis/discovery.k8s.io/v1/endpointslices"
 _PAUSE_S = 1.0
@@ -49,7 +49,7 @@ def write(file: Path, text: str) -> None:
         file.write_text(text)
 
 
-def hosts(slices: Iterable[Mapping[str, Any]] = ()) -> str:
+def hosts(slices: Iterable[JsonObject] = ()) -> str:
     """Return the file for these EndpointSlices."""
     by_name: dict[str, str] = {}
     for endpoint_slice in slices:

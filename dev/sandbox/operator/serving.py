@@ -4,7 +4,6 @@ import shutil
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -14,6 +13,7 @@ from sandbox.instance import Instance, make_folder
 from sandbox.operator import images, names
 from sandbox.part import Part
 from sandbox.realnodes import box
+from slurmruntime.model.objects import JsonDict
 
 CHART = chart.CHART.parent / "operator" / "chart"
 CLUSTER = chart.CHART.parent / "slurm" / "cluster.yaml"
@@ -113,10 +113,10 @@ def _at_once() -> bool:
     return True
 
 
-def _here(instance: Instance, settings: dict[str, Any], image: str) -> dict[str, Any]:
+def _here(instance: Instance, settings: JsonDict, image: str) -> JsonDict:
     """Return the chart's settings with the paths and addresses that would be the pod's own."""
     folder = instance.bridge / _NAME
-    local: dict[str, dict[str, Any]] = {
+    local: dict[str, JsonDict] = {
         "kubernetes": {"kubeconfig": str(folder / "kubeconfig")},
         "operator": {"image": image},
         "health": {"listen": f"127.0.0.1:{instance.ports['operator-health']}"},
@@ -144,7 +144,7 @@ def _install(instance: Instance) -> None:
     done.touch()
 
 
-def _cluster_patch() -> dict[str, Any]:
+def _cluster_patch() -> JsonDict:
     return {
         "spec": {
             "config": dict(line.split("=", 1) for line in SLURM_CONF.splitlines()),

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from sandbox import identity, kubeconfig, kubernetes, pki
 from sandbox.api import Api
@@ -22,6 +21,7 @@ from sandbox.realnodes.cgroups import Layout
 from sandbox.realnodes.configuration import NodeShape
 from sandbox.realnodes.network import Network
 from sandbox.slurm_conf import PARTITION
+from slurmruntime.model.objects import JsonDict, JsonObject
 from slurmruntime.values import names
 
 KUBELET_PORT = 10250
@@ -287,7 +287,7 @@ def _hand_to_slurm(instance: Instance, name: str) -> None:
         )
 
 
-def lacking(node: Mapping[str, Any] | None, sliced: int, *, gpus: int, dra: int) -> str:
+def lacking(node: JsonObject | None, sliced: int, *, gpus: int, dra: int) -> str:
     """Return what a node still lacks before Slurm may have it; "" if nothing.
 
     Args:
@@ -307,7 +307,7 @@ def lacking(node: Mapping[str, Any] | None, sliced: int, *, gpus: int, dra: int)
     return ""
 
 
-def _gpus(node: Mapping[str, Any]) -> int:
+def _gpus(node: JsonObject) -> int:
     return int(node["status"].get("allocatable", {}).get(GPU_RESOURCE, 0))
 
 
@@ -319,6 +319,6 @@ def _sliced(api: Api, node: str) -> int:
     return sum(len(item["spec"].get("devices", ())) for item in slices["items"])
 
 
-def _nodes(api: Api) -> list[dict[str, Any]]:
-    nodes: list[dict[str, Any]] = api.get("/api/v1/nodes")["items"]
+def _nodes(api: Api) -> list[JsonDict]:
+    nodes: list[JsonDict] = api.get("/api/v1/nodes")["items"]
     return nodes

@@ -1,7 +1,7 @@
 """`--check`: what works with this Slurm, and what to do about the rest."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 from slurmclient import Client, SlurmError, TooOld
 from slurmexporter.collecting import privacy
@@ -25,7 +25,7 @@ async def findings(slurm: Client) -> AsyncIterator[tuple[bool, str]]:
     yield await _privacy(slurm)
 
 
-def _readings(slurm: Client) -> tuple[tuple[str, Callable[[], Awaitable[Any]]], ...]:
+def _readings(slurm: Client) -> tuple[tuple[str, Callable[[], Awaitable[object]]], ...]:
     return (
         ("slurmctld", slurm.ping),
         ("statistics", slurm.diag),
@@ -41,7 +41,7 @@ def _readings(slurm: Client) -> tuple[tuple[str, Callable[[], Awaitable[Any]]], 
     )
 
 
-async def _try(name: str, read: Callable[[], Awaitable[Any]]) -> tuple[bool, str]:
+async def _try(name: str, read: Callable[[], Awaitable[object]]) -> tuple[bool, str]:
     try:
         answer = await read()
     except SlurmError as error:

@@ -6,9 +6,11 @@ run something there, or in an existing pod, is enough to mount the keys or to us
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-Rule = Mapping[str, Any]
+from slurmruntime.model.objects import JsonObject
+
+Rule = JsonObject
 """Of a Role or a ClusterRole."""
 
 _READS: Final = frozenset({"get", "list", "watch"})

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from bridge.domain.diagnosis import namespaces
+from slurmruntime.model.objects import JsonObject
 from slurmruntime.values import names
 from slurmruntime.values.findings import Check, Result, fault, not_checked, ok, warning
 
@@ -52,7 +52,7 @@ class KubeFacts:
     """Whether device profiles are set: pods may have resource claims."""
     unserved: Sequence[str] | None = None
     """Device profiles without a DeviceClass or a driver, in words; None if that was not read."""
-    scheduler: Mapping[str, Any] | None = None
+    scheduler: JsonObject | None = None
     """kube-scheduler's configuration in its ConfigMap."""
     webhooks: frozenset[str] | None = None
     """The configurations that exist: `mutating`, `validating`."""
@@ -164,7 +164,7 @@ def _profile_faults(facts: KubeFacts) -> Sequence[str]:
     ]
 
 
-def _extender_faults(scheduler: Mapping[str, Any]) -> Sequence[str]:
+def _extender_faults(scheduler: JsonObject) -> Sequence[str]:
     extenders = scheduler.get("extenders") or []
     asked = [one for one in extenders if one.get("filterVerb") and one.get("bindVerb")]
     if not asked:

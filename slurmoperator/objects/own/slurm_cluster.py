@@ -1,6 +1,6 @@
 """SlurmCluster: a whole cluster in a few lines; slurm-operator creates objects of the other six kinds from it."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -20,6 +20,7 @@ from slurmruntime.crd.conditions import Number
 from slurmruntime.crd.fields import ObjectStruct, rule, text
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.crd.schema import FREE, INT_OR_STRING
+from slurmruntime.model.objects import JsonDict
 
 GROUP: Final = "slurm-bridge.dev"
 VERSION: Final = "v1alpha1"
@@ -27,7 +28,7 @@ API_VERSION: Final = f"{GROUP}/{VERSION}"
 KIND: Final = "SlurmCluster"
 PLURAL: Final = "slurmclusters"
 
-_BY_NAME: Final[dict[str, Any]] = {
+_BY_NAME: Final[JsonDict] = {
     "x-kubernetes-list-type": "map",
     "x-kubernetes-list-map-keys": ["name"],
 }
@@ -82,7 +83,7 @@ class ClusterNodes(ObjectStruct, frozen=True):
         ),
     ] = ()
     resources: Annotated[
-        dict[str, Any] | None,
+        JsonDict | None,
         Meta(
             description="Resource requests and limits of the slurmd container.",
             extra_json_schema={FREE: True},

@@ -3,11 +3,12 @@
 Source: <https://prometheus-operator.dev/docs/api-reference/api/#monitoring.coreos.com/v1.ServiceMonitor>.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from slurmoperator.objects.controller import ControllerMetrics, MetricsPage, ScrapeMonitor
 from slurmoperator.objects.parts import ExtraMetadata
 from slurmoperator.rendering.body import Body, BodyOwner, owned_body
+from slurmruntime.model.objects import JsonDict
 
 SERVICE_MONITOR: Final = ("monitoring.coreos.com/v1", "ServiceMonitor")
 _PAGES: Final = tuple(
@@ -40,7 +41,7 @@ def service_monitor(
 
 def _endpoint(
     owner: BodyOwner, service: str, monitor: ScrapeMonitor, page: MetricsPage
-) -> dict[str, Any]:
+) -> JsonDict:
     """Return one endpoint, limited to one Service: the headless ones select the same pods, which must be scraped only once."""
     timing = {
         "interval": page.interval or monitor.interval,

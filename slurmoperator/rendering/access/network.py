@@ -6,7 +6,7 @@ They restrict ingress only; egress of daemons and jobs is open. A node may alway
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from slurmoperator.configuration.slurm_conf import SLURMCTLD_PORT, SLURMD_PORT, SLURMDBD_PORT
 from slurmoperator.objects.labels import APP_LABEL
@@ -14,6 +14,7 @@ from slurmoperator.rendering.body import Body, BodyOwner, owned_body
 from slurmoperator.rendering.site import NetworkSite
 from slurmoperator.rendering.ssh import SSH_PORT
 from slurmruntime.crd.restapis import SLURMRESTD_PORT
+from slurmruntime.model.objects import JsonDict, JsonObject
 
 ANYBODY: Final = "anybody"
 OPERATOR: Final = "the namespace of slurm-operator"
@@ -80,7 +81,7 @@ def network_policy(
     )
 
 
-def _rule(allowed: ConnectionRule, site: NetworkSite) -> Iterator[dict[str, Any]]:
+def _rule(allowed: ConnectionRule, site: NetworkSite) -> Iterator[JsonDict]:
     peers = [peer for source in allowed.sources for peer in _peers(source, site)]
     ports = [{"port": port, "protocol": "TCP"} for port in allowed.ports]
     senders = {} if ANYBODY in allowed.sources else {"from": peers}
@@ -89,7 +90,7 @@ def _rule(allowed: ConnectionRule, site: NetworkSite) -> Iterator[dict[str, Any]
         yield {**senders, **listening}
 
 
-def _peers(source: str, site: NetworkSite) -> Sequence[Mapping[str, Any]]:
+def _peers(source: str, site: NetworkSite) -> Sequence[JsonObject]:
     if source == ANYBODY:
         return ()
     if source == OPERATOR:

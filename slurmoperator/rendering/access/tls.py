@@ -7,13 +7,14 @@ clients. <https://docs.haproxy.org/3.2/configuration.html>, 3.1 or newer for `in
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.rendering import pods
 from slurmoperator.rendering.body import Body, BodyOwner, owned_body
 from slurmruntime.crd import restapis
 from slurmruntime.crd.restapis import SLURMRESTD_PORT
+from slurmruntime.model.objects import JsonDict, JsonObject
 
 CONTAINER: Final = "tls"
 LISTENS: Final = "127.0.0.1:6821"
@@ -117,7 +118,7 @@ def authorities_body(rest_api: RestApiObject, name: str, authorities: Mapping[st
     return owned_body(owner, "Secret", name, parts={"type": "Opaque", "data": data})
 
 
-def side_car(image: str, user: Mapping[str, Any]) -> dict[str, Any]:
+def side_car(image: str, user: JsonObject) -> JsonDict:
     """Return the container that terminates TLS, from an image with haproxy, for a process of this user and group."""
     return {
         "name": CONTAINER,
@@ -136,7 +137,7 @@ def side_car(image: str, user: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def volume(rest_api: str, secret: str) -> dict[str, Any]:
+def volume(rest_api: str, secret: str) -> JsonDict:
     """Return the volume of the side-car."""
     items = [{"key": file, "path": file} for file in (CERTIFICATE, KEY)]
     conf = {
@@ -145,7 +146,7 @@ def volume(rest_api: str, secret: str) -> dict[str, Any]:
     return pods.projected(_VOLUME, 0o440, [conf, {"secret": {"name": secret, "items": items}}])
 
 
-def probes() -> dict[str, Any]:
+def probes() -> JsonDict:
     """Return slurmrestd's probes; they go through the side-car, because only that can reach it."""
     probe = pods.http_probe("/readyz", HEALTH_PORT)
     return pods.probes(probe, probe)

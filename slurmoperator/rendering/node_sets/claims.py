@@ -1,11 +1,12 @@
 """Renders the PersistentVolumeClaims of workers: one per template and worker, with the names that a StatefulSet would use."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from slurmoperator.objects.labels import WORKER_APP, standard
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.workers import WorkerKey, volumes_of
+from slurmruntime.model.objects import JsonDict, JsonObject
 from slurmruntime.values import numbers
 from slurmruntime.values.faults import Fault
 
@@ -51,16 +52,14 @@ def claim_number(node_set: NodeSetObject, claim: str) -> int | None:
     return None
 
 
-def claim_bodies(node_set: NodeSetObject, key: WorkerKey) -> tuple[dict[str, Any], ...]:
+def claim_bodies(node_set: NodeSetObject, key: WorkerKey) -> tuple[JsonDict, ...]:
     """Return the claims of one worker. They have no owner: the retention policy is applied when the NodeSet is deleted."""
     return tuple(
         _body(node_set, template, key) for template in node_set.spec.volume_claim_templates or ()
     )
 
 
-def with_claims(
-    node_set: NodeSetObject, key: WorkerKey, specification: Mapping[str, Any]
-) -> dict[str, Any]:
+def with_claims(node_set: NodeSetObject, key: WorkerKey, specification: JsonObject) -> JsonDict:
     """Return a pod's specification with the worker's claims in place of other volumes of the same names."""
     names = [_name(template) for template in node_set.spec.volume_claim_templates or ()]
     others = [
@@ -76,7 +75,7 @@ def with_claims(
     return {**specification, "volumes": [*others, *claimed]}
 
 
-def _body(node_set: NodeSetObject, template: Mapping[str, Any], key: WorkerKey) -> dict[str, Any]:
+def _body(node_set: NodeSetObject, template: JsonObject, key: WorkerKey) -> JsonDict:
     meta, template_metadata = node_set.metadata, template.get("metadata") or {}
     metadata = {
         "name": claim_name(_name(template), meta.name, key),
@@ -99,5 +98,5 @@ def _prefix(template: str, node_set: str) -> str:
     return f"{template}-{node_set}-"
 
 
-def _name(template: Mapping[str, Any]) -> str:
+def _name(template: JsonObject) -> str:
     return str((template.get("metadata") or {}).get("name") or "")

@@ -5,7 +5,7 @@ containers: arguments go to the entry point, `POD_CPUS` and `POD_MEMORY` limit w
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from slurmoperator.configuration.slurm_conf import SLURMD_PORT
 from slurmoperator.objects.controller import ControllerObject
@@ -26,9 +26,10 @@ from slurmoperator.rendering.site import (
     workers_domain,
     workers_service,
 )
+from slurmruntime.model.objects import JsonDict, JsonObject
 from slurmruntime.values.faults import Fault, Refused, bounded
 
-_SECURITY: Final[Mapping[WorkerProfile, Mapping[str, Any]]] = {
+_SECURITY: Final[Mapping[WorkerProfile, JsonObject]] = {
     WorkerProfile.PRIVILEGED: {
         "privileged": True,
         "capabilities": {"add": ["BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"]},
@@ -75,7 +76,7 @@ def worker_pod(
     site: ControlSite,
     *,
     key_step: int = 0,
-) -> dict[str, Any] | Refused:
+) -> JsonDict | Refused:
     """Return the pod of a worker without name and owner, or all that is wrong with its template.
 
     Args:
@@ -165,7 +166,7 @@ def _host_network_faults(
         yield Fault("spec.template.spec.dnsPolicy", text)
 
 
-def pin_to_node(key: WorkerKey, specification: dict[str, Any]) -> dict[str, Any]:
+def pin_to_node(key: WorkerKey, specification: JsonDict) -> JsonDict:
     """Restrict a specification to the worker's node, as for the pods of a DaemonSet.
 
     It replaces the user's required node affinity, which has been checked already; the scheduler checks the node selector again.
@@ -182,14 +183,14 @@ def pin_to_node(key: WorkerKey, specification: dict[str, Any]) -> dict[str, Any]
     return {**specification, "affinity": {**affinity, "nodeAffinity": node_affinity}}
 
 
-def return_to_node(body: Mapping[str, Any], kube_node: str) -> dict[str, Any]:
+def return_to_node(body: JsonObject, kube_node: str) -> JsonDict:
     """Restrict a worker's pod to its previous node, in addition to the user's required node affinity."""
     spec = body["spec"]
     affinity = spec.get("affinity") or {}
     user_node_affinity = affinity.get("nodeAffinity") or {}
     required = user_node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     only = {"key": "metadata.name", "operator": "In", "values": [kube_node]}
-    theirs: Sequence[Mapping[str, Any]] = required.get("nodeSelectorTerms") or ({},)
+    theirs: Sequence[JsonObject] = required.get("nodeSelectorTerms") or ({},)
     terms = [{**term, "matchFields": [*(term.get("matchFields") or ()), only]} for term in theirs]
     node_affinity = {
         **user_node_affinity,
@@ -202,9 +203,9 @@ def _specification(
     node_set: NodeSetObject,
     key: WorkerKey,
     controller: ControllerObject,
-    slurm_key: Mapping[str, Any],
+    slurm_key: JsonObject,
     site: ControlSite,
-) -> dict[str, Any]:
+) -> JsonDict:
     spec = node_set.spec
     image = str((spec.slurmd or {}).get("image") or site.images.slurmd)
     volumes = [pods.projected(pods.ETC_VOLUME, 0o600, [slurm_key]), dict(pods.LOG), dict(pods.MARK)]
@@ -234,10 +235,8 @@ def _specification(
 
 def _slurmd(
     node_set: NodeSetObject, key: WorkerKey, controller: ControllerObject, image: str
-) -> dict[str, Any]:
-    ports: list[dict[str, Any]] = [
-        {"name": WORKER_APP, "containerPort": SLURMD_PORT, "protocol": "TCP"}
-    ]
+) -> JsonDict:
+    ports: list[JsonDict] = [{"name": WORKER_APP, "containerPort": SLURMD_PORT, "protocol": "TCP"}]
     # With hostNetwork, a pod also has its machine's host name, so slurmd and preStop get the worker's name explicitly.
     name = host_name(node_set, key) if is_on_host_network(node_set) else ""
     if name:  # so kube-scheduler places at most one on a machine, across NodeSets and namespaces
@@ -288,7 +287,7 @@ def _quoted(options: str) -> str:
     return f"'{escaped}'"
 
 
-def _limit(resource: str, divisor: str) -> dict[str, Any]:
+def _limit(resource: str, divisor: str) -> JsonDict:
     return {
         "resourceFieldRef": {"containerName": WORKER_APP, "resource": resource, "divisor": divisor}
     }

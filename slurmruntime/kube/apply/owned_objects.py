@@ -3,9 +3,8 @@
 Each step reads first and writes what differs, so it may be interrupted anywhere and repeated.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import structlog
 
@@ -13,6 +12,7 @@ from slurmruntime.kube import errors
 from slurmruntime.kube.apply import ownership, writes
 from slurmruntime.kube.apply.ownership import Ownership
 from slurmruntime.kube.client import KubeClient
+from slurmruntime.model.objects import JsonObject
 from slurmruntime.values.errors import PEER_ERRORS, PeerError
 
 _log = structlog.get_logger(__name__)
@@ -34,7 +34,7 @@ class ObjectOwner:
 class BodyVerdict:
     """The state of the object that a body describes."""
 
-    body: Mapping[str, Any]
+    body: JsonObject
     uid: str
     """The uid of the object with this name; "" if there is none."""
     ownership: Ownership
@@ -43,7 +43,7 @@ class BodyVerdict:
 
 
 async def judge(
-    client: KubeClient, bodies: Iterable[Mapping[str, Any]], of: ObjectOwner
+    client: KubeClient, bodies: Iterable[JsonObject], of: ObjectOwner
 ) -> tuple[BodyVerdict, ...]:
     """Judge each desired object against the current one.
 
@@ -53,7 +53,7 @@ async def judge(
     return tuple([await _judge_one(client, body, of) for body in bodies])
 
 
-async def _judge_one(client: KubeClient, body: Mapping[str, Any], of: ObjectOwner) -> BodyVerdict:
+async def _judge_one(client: KubeClient, body: JsonObject, of: ObjectOwner) -> BodyVerdict:
     current = await writes.find(client, body)
     if current is None and not await writes.is_served(client, body):
         text = f"this cluster does not serve {body['kind']} of {body['apiVersion']}"
@@ -87,7 +87,7 @@ async def apply(
 
 
 async def withdraw(
-    client: KubeClient, unwanted: Iterable[Mapping[str, Any]], of: ObjectOwner
+    client: KubeClient, unwanted: Iterable[JsonObject], of: ObjectOwner
 ) -> PeerError | None:
     """Delete objects that we created for the owner and that are no longer wanted; return the first failure.
 
@@ -110,6 +110,6 @@ async def withdraw(
     return None
 
 
-def _label(body: Mapping[str, Any]) -> str:
+def _label(body: JsonObject) -> str:
     metadata = body["metadata"]
     return f"{body['kind']} {metadata['namespace']}/{metadata['name']}"

@@ -7,11 +7,12 @@ import enum
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.model.objects import JsonDict, JsonObject
 
 DIGEST_ANNOTATION: Final = "slurm-bridge.dev/applied"
 """Set on what we apply: a digest of the whole body. So it also changes if the new body has less."""
@@ -27,7 +28,7 @@ class FieldOwner(msgspec.Struct, rename="camel", frozen=True):
     manager: str = ""
     operation: str = ""
     subresource: str = ""
-    fields_v1: dict[str, Any] = {}
+    fields_v1: JsonDict = {}
 
 
 class OwnershipMetadata(ObjectMetadata, frozen=True):
@@ -57,13 +58,13 @@ class OwnershipVerdict:
     """For people; "" if there is none."""
 
 
-def digest(body: Mapping[str, Any]) -> str:
+def digest(body: JsonObject) -> str:
     """Return a digest of a body; the order of its keys does not matter."""
     encoded = msgspec.json.encode(body, order="sorted")
     return hashlib.sha256(encoded).hexdigest()[:_DIGEST_LENGTH]
 
 
-def stamped(body: Mapping[str, Any]) -> dict[str, Any]:
+def stamped(body: JsonObject) -> JsonDict:
     """Return the body with its digest as an annotation."""
     metadata = body["metadata"]
     annotations = {**(metadata.get("annotations") or {}), DIGEST_ANNOTATION: digest(body)}
@@ -72,7 +73,7 @@ def stamped(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def judge(
     current: OwnershipMetadata | None,
-    body: Mapping[str, Any],
+    body: JsonObject,
     *,
     owner_uid: str,
     manager: str,
@@ -121,7 +122,7 @@ def is_ours(current: OwnershipMetadata, *, owner_uid: str, manager: str) -> bool
     return current.controller_uid == owner_uid and held_by(current, manager) is not None
 
 
-def held_by(current: OwnershipMetadata, manager: str) -> Mapping[str, Any] | None:
+def held_by(current: OwnershipMetadata, manager: str) -> JsonObject | None:
     """Return the fields that a manager has applied; None if it has applied nothing."""
     return next(
         (
@@ -134,7 +135,7 @@ def held_by(current: OwnershipMetadata, manager: str) -> Mapping[str, Any] | Non
     )
 
 
-def lost_fields(body: Mapping[str, Any], held: Mapping[str, Any]) -> Iterator[str]:
+def lost_fields(body: JsonObject, held: JsonObject) -> Iterator[str]:
     """Yield the paths of the body's fields that are no longer ours.
 
     A manager that sets a field to another value owns it from then on, and one that removes it takes it from
@@ -145,7 +146,7 @@ def lost_fields(body: Mapping[str, Any], held: Mapping[str, Any]) -> Iterator[st
     yield from _lost({**own, "metadata": metadata}, held, "")
 
 
-def _lost(wanted: object, held: Mapping[str, Any], at: str) -> Iterator[str]:
+def _lost(wanted: object, held: JsonObject, at: str) -> Iterator[str]:
     if not held:
         return  # it is held as a whole
     if isinstance(wanted, Mapping):
@@ -165,7 +166,7 @@ def _lost(wanted: object, held: Mapping[str, Any], at: str) -> Iterator[str]:
                 yield from _lost(item, part, f"{at}[{index}]")
 
 
-def _item(item: object, index: int, held: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _item(item: object, index: int, held: JsonObject) -> JsonObject | None:
     """Return the fields held of one item of a list, found by its keys, its value or its index."""
     for name, part in held.items():
         how, _, what = name.partition(":")

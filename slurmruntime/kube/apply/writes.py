@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -10,6 +10,7 @@ from slurmruntime.kube import errors, paths, resource
 from slurmruntime.kube.apply import ownership
 from slurmruntime.kube.apply.ownership import OwnershipMetadata
 from slurmruntime.kube.client import APPLY, METADATA_ONLY, KubeClient
+from slurmruntime.model.objects import JsonObject
 
 PLURALS: Final[Mapping[tuple[str, str], str]] = {
     ("v1", "ConfigMap"): "configmaps",
@@ -48,7 +49,7 @@ _partial = msgspec.json.Decoder(_Partial)
 _served = msgspec.json.Decoder(_ResourceList)
 
 
-async def find(client: KubeClient, body: Mapping[str, Any]) -> OwnershipMetadata | None:
+async def find(client: KubeClient, body: JsonObject) -> OwnershipMetadata | None:
     """Return the metadata of the object that has the body's name now; None if there is none."""
     try:
         answer = await client.request("GET", path(body), accept=METADATA_ONLY)
@@ -59,7 +60,7 @@ async def find(client: KubeClient, body: Mapping[str, Any]) -> OwnershipMetadata
 
 async def apply(
     client: KubeClient,
-    body: Mapping[str, Any],
+    body: JsonObject,
     *,
     manager: str,
     uid: str = "",
@@ -113,7 +114,7 @@ async def apply(
     return resource.decoded(_partial, str(body["kind"]), answer).metadata
 
 
-async def is_served(client: KubeClient, body: Mapping[str, Any]) -> bool:
+async def is_served(client: KubeClient, body: JsonObject) -> bool:
     """Check whether the API server serves the body's kind; for built-in kinds and our own this sends no request."""
     api_version, kind = body["apiVersion"], body["kind"]
     if (api_version, kind) not in OPTIONAL:
@@ -126,9 +127,7 @@ async def is_served(client: KubeClient, body: Mapping[str, Any]) -> bool:
     return any(offered.kind == kind for offered in served)
 
 
-async def delete(
-    client: KubeClient, body: Mapping[str, Any], *, uid: str, version: str = ""
-) -> None:
+async def delete(client: KubeClient, body: JsonObject, *, uid: str, version: str = "") -> None:
     """Delete exactly this object, then what it owns; succeed if it is gone.
 
     Args:
@@ -148,7 +147,7 @@ async def delete(
         return
 
 
-def path(body: Mapping[str, Any]) -> str:
+def path(body: JsonObject) -> str:
     """Return the path of an object.
 
     Raises:

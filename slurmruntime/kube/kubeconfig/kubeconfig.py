@@ -10,9 +10,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
+
+from slurmruntime.model.objects import JsonDict, JsonObject
 
 _CLUSTER = frozenset(
     {
@@ -39,7 +40,7 @@ _IGNORED = frozenset({"extensions"})
 SAFE: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's loader where PyYAML has it: a tenth of the time, which every command spends twice."""
 
-Section = Mapping[str, Any]
+Section = JsonObject
 """A cluster, user or context, as written in the file."""
 
 
@@ -125,7 +126,7 @@ def namespace(path: str) -> str:
     return str(context.get("namespace") or "")
 
 
-def _loaded(path: str) -> dict[str, Any]:
+def _loaded(path: str) -> JsonDict:
     config = yaml.load(Path(path).read_bytes(), Loader=SAFE)  # noqa: S506  # it is
     if not isinstance(config, dict):
         raise NotPlain("not a mapping")

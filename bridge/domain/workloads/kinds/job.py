@@ -1,13 +1,12 @@
 """Job (batch/v1), including those that a CronJob creates."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.kinds import owner
 from bridge.domain.workloads.membership import GetRule, KindRow, Membership, Size
-from slurmruntime.model.objects import KubeObject
+from slurmruntime.model.objects import JsonObject, KubeObject
 from slurmruntime.values import names
 from slurmruntime.values.faults import Fault
 
@@ -68,7 +67,7 @@ def completion_index(pod: Pod) -> tuple[int, ...]:
     return counting.rank({**pod.labels, **pod.annotations}, _INDEX)
 
 
-def parallelism(spec: Mapping[str, Any], path: str) -> tuple[int, tuple[Fault, ...]]:
+def parallelism(spec: JsonObject, path: str) -> tuple[int, tuple[Fault, ...]]:
     """Return how many pods a Job's spec runs at once, and its faults."""
     faults: list[Fault] = []
     size = counting.count(spec.get("parallelism", 1), f"{path}.parallelism", faults)

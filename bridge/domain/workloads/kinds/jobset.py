@@ -1,13 +1,12 @@
 """JobSet (jobset.x-k8s.io)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.kinds import job, owner
 from bridge.domain.workloads.membership import ExclusiveTopology, GetRule, KindRow, Membership, Size
-from slurmruntime.model.objects import KubeObject, Reference
+from slurmruntime.model.objects import JsonObject, KubeObject, Reference
 from slurmruntime.values import names
 from slurmruntime.values.faults import Fault
 from slurmruntime.values.ids import WorkloadKey
@@ -107,6 +106,6 @@ def _starts_in_turn(jobset: KubeObject) -> bool:
     )
 
 
-def _replicated_jobs(jobset: KubeObject) -> list[Mapping[str, Any]]:
+def _replicated_jobs(jobset: KubeObject) -> list[JsonObject]:
     jobs = jobset.spec.get("replicatedJobs")
     return [counting.dig(replicated) for replicated in (jobs if isinstance(jobs, list) else ())]

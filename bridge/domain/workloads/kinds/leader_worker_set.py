@@ -1,14 +1,13 @@
 """LeaderWorkerSet (leaderworkerset.x-k8s.io)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from bridge.domain.model import demand
 from bridge.domain.model.demand import Demand, Resources
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import counting
 from bridge.domain.workloads.membership import ExclusiveTopology, GetRule, KindRow, Membership, Size
-from slurmruntime.model.objects import KubeObject, Reference
+from slurmruntime.model.objects import JsonObject, KubeObject, Reference
 from slurmruntime.values.ids import WorkloadKey
 
 KIND = "LeaderWorkerSet"
@@ -74,7 +73,7 @@ class LeaderWorkerSet:
             return None  # its pods could not be made either
 
 
-def _resources(container: Mapping[str, Any]) -> Resources:
+def _resources(container: JsonObject) -> Resources:
     resources = container.get("resources") or {}
     requests, limits = (
         {name: str(quantity) for name, quantity in (resources.get(part) or {}).items()}
