@@ -219,10 +219,11 @@ def _records(facts: NodeSetFacts) -> tuple[SlurmNode, ...]:
     prunes = node_set.spec.prune_slurm_node_records != "Never" and facts.is_on_nodes
     if not prunes or not facts.slurm.is_known or facts.unreadable_nodes:
         return ()
+    hosts = {placing.host_of(kube_node) for kube_node in facts.kube_nodes.values()}
     return pruning.nodes_to_delete(
         facts.slurm.nodes.values(),
         feature=node_set.slurm_name,
-        needed={*facts.hosts, *map(placing.host_of, facts.kube_nodes.values())},
+        needed={*facts.hosts, *(pod.slurm_node for pod in facts.pods), *hosts},
     )
 
 

@@ -77,6 +77,30 @@ def test_what_leaves_the_template_as_it_is_replaces_nobody() -> None:
     run(main)
 
 
+@pytest.mark.parametrize("strategy", [ONE, {"type": "OnDelete"}])
+def test_a_template_that_makes_no_pods_is_refused_although_no_worker_is_missing(
+    strategy: dict[str, Any],
+) -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(node_set(replicas=2, updateStrategy=strategy, **container("slurmd:1")))
+        await operator.lead(for_s=SETTLED_S)
+        operator.api.change("NodeSet", "gpu", spec={"slurmd": {}})
+        await operator.lead(for_s=SETTLED_S)
+        accepted = operator.api.condition("gpu", "Accepted")
+        assert ("False", "BadInput") == (accepted["status"], accepted["reason"])
+        assert "spec.slurmd.image: expected an image" == accepted["message"]
+        assert "False" == operator.api.condition("gpu", "Updated")["status"]
+        assert "True" == operator.api.condition("gpu", "Ready")["status"]
+        assert ["gpu-0", "gpu-1"] == names_of(operator.api.pods)
+
+        update(operator)
+        await operator.lead(for_s=SETTLED_S)
+        assert "True" == operator.api.condition("gpu", "Accepted")["status"]
+
+    run(main)
+
+
 def test_with_on_delete_only_a_deleted_worker_gets_the_template() -> None:
     async def main(clock: VirtualClock) -> None:
         operator = Operator(clock)
