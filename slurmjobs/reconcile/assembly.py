@@ -23,7 +23,7 @@ from slurmjobs.reconcile.caches import JobCaches
 from slurmjobs.reconcile.companions.collectors import ResultCollectors
 from slurmjobs.reconcile.companions.logs import LogCompanions
 from slurmjobs.reconcile.companions.pods import CompanionWatch
-from slurmjobs.reconcile.dependencies import DependencyLookup
+from slurmjobs.reconcile.dependencies import PrerequisiteObjects, SlurmDependencies, UnmetDependency
 from slurmjobs.reconcile.inventory import NodeInventory
 from slurmjobs.reconcile.loop import JobsInSlurm, JobSources, SlurmJobLoop
 from slurmjobs.reconcile.preparing import Preparer
@@ -169,11 +169,27 @@ class SlurmJobs:
             labels=labels.get,
             slurm_user=partial(slurm_user.get, ""),
             now=lambda: program.clock.now().astimezone(time_zone),
-            resolve=partial(
-                dependencies.resolve, others=DependencyLookup(job=self._named, pod=self._pod_named)
-            ),
+            resolve=self._resolve,
             has_collectors=self._companions is not None,
         )
+
+    def _resolve(self, job: SlurmJobObject) -> SlurmDependencies | UnmetDependency:
+        namespace = job.metadata.namespace
+        jobs = {
+            dependency.slurm_job: self._named(namespace, dependency.slurm_job)
+            for dependency in job.spec.depends_on
+            if dependency.slurm_job is not None
+        }
+        pods = {
+            dependency.pod: self._pod_named(namespace, dependency.pod)
+            for dependency in job.spec.depends_on
+            if dependency.pod is not None
+        }
+        others = PrerequisiteObjects(
+            jobs={name: other for name, other in jobs.items() if other is not None},
+            pods={name: pod for name, pod in pods.items() if pod is not None},
+        )
+        return dependencies.resolve(job, others)
 
     def _named(self, namespace: str, name: str) -> SlurmJobObject | None:
         return next(iter(self._by_name.get(f"{namespace}/{name}")), None)

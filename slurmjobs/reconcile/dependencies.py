@@ -1,7 +1,7 @@
 """Translate the dependencies of a SlurmJob into Slurm's."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from bridge.domain.model.pods import Pod
@@ -48,19 +48,21 @@ class SlurmDependencies:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DependencyLookup:
-    """Finds the objects that jobs may depend on, by namespace and name."""
+class PrerequisiteObjects:
+    """The objects that a job depends on, as far as they exist, by name; they are in its namespace."""
 
-    job: Callable[[str, str], SlurmJobObject | None]
-    pod: Callable[[str, str], Pod | None]
-    """Finds only pods that Slurm places."""
+    jobs: Mapping[str, SlurmJobObject] = field(default_factory=dict)
+    pods: Mapping[str, Pod] = field(default_factory=dict)
+    """Only pods that Slurm places."""
 
 
-def resolve(job: SlurmJobObject, others: DependencyLookup) -> SlurmDependencies | UnmetDependency:
+def resolve(
+    job: SlurmJobObject, others: PrerequisiteObjects
+) -> SlurmDependencies | UnmetDependency:
     """Return the dependencies for Slurm, or the first one that prevents the submit."""
     words: list[str] = []
     for dependency in job.spec.depends_on:
-        prerequisite = _prerequisite(job.metadata.namespace, dependency, others)
+        prerequisite = _prerequisite(dependency, others)
         conditions = _conditions(dependency, prerequisite)
         if isinstance(conditions, UnmetDependency):
             return conditions
@@ -80,15 +82,13 @@ class _Prerequisite:
     """For Slurm its job may have ended; for those who wait for its results it has not."""
 
 
-def _prerequisite(
-    namespace: str, dependency: JobDependency, others: DependencyLookup
-) -> _Prerequisite:
+def _prerequisite(dependency: JobDependency, others: PrerequisiteObjects) -> _Prerequisite:
     if dependency.job_id is not None:
         return _Prerequisite(label=f"Slurm job {dependency.job_id}", job_id=dependency.job_id)
     if dependency.pod is not None:
-        return _pod_prerequisite(dependency.pod, others.pod(namespace, dependency.pod))
+        return _pod_prerequisite(dependency.pod, others.pods.get(dependency.pod))
     name = dependency.slurm_job or ""
-    return _job_prerequisite(name, others.job(namespace, name))
+    return _job_prerequisite(name, others.jobs.get(name))
 
 
 def _job_prerequisite(name: str, job: SlurmJobObject | None) -> _Prerequisite:

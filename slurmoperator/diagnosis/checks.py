@@ -168,10 +168,10 @@ def _if_installed(ask: Callable[[OperatorFacts], Result]) -> Callable[[OperatorF
     return check
 
 
-CHECKS: Sequence[Check[OperatorFacts]] = (
-    Check("slurm-operator", _if_installed(_leader)),
-    Check("other operators", _if_installed(_rival)),
-    Check("definitions of Slurm in pods", _if_installed(_definitions)),
-    Check("namespaces of Slurm in pods", _if_installed(_namespaces)),
-    Check("Slurms in pods", _if_installed(_readable)),
-)
+CHECKS: Mapping[str, Check[OperatorFacts]] = {
+    "slurm-operator": _if_installed(_leader),
+    "other operators": _if_installed(_rival),
+    "definitions of Slurm in pods": _if_installed(_definitions),
+    "namespaces of Slurm in pods": _if_installed(_namespaces),
+    "Slurms in pods": _if_installed(_readable),
+}

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from slurmruntime.leading import worker
-from slurmruntime.leading.worker import Aside, Reconcile
+from slurmruntime.leading.worker import Keys, Reconcile
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.clock import Clock
 from slurmruntime.process.metrics import Metrics
-from slurmruntime.values.oddities import About, Kind, Oddities
+from slurmruntime.values.oddities import Oddities
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -57,22 +57,6 @@ class Watch(Generic[K]):
         """Begins to call back with the keys."""
 
 
-def _nothing(_key: Hashable) -> None:
-    """Know nothing of any key."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keys(Generic[K]):
-    """What the keys of a controller stand for."""
-
-    kind: Kind = "workload"
-    """What kind of object is set aside when a reconcile crashes."""
-    about: Callable[[K], About | None] = _nothing
-    """Return the object to report that on, if any."""
-    lane: Callable[[K], Hashable] = _nothing
-    """Return whom a key belongs to: the queue serves one after another, round robin."""
-
-
 class Controller(Generic[K]):
     """Reconciles keys from its queue."""
 
@@ -100,11 +84,11 @@ class Controller(Generic[K]):
         self._reconcile = reconcile
         self._watches = tuple(watches)
         self._metrics = process.metrics
-        keys = keys or Keys()
-        self._aside = Aside(process.set_aside, keys.kind, keys.about)
+        self._set_aside = process.set_aside
+        self._keys = keys or Keys()
         self.queue: WorkQueue[K] = queue if queue is not None else WorkQueue(rng=process.rng)
         """The keys to reconcile."""
-        self.queue.serve_by(keys.lane)
+        self.queue.serve_by(self._keys.lane)
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
         """Reconcile up to `workers` keys concurrently until `stop`; then finish those in progress."""
@@ -117,5 +101,6 @@ class Controller(Generic[K]):
             count=workers,
             stop=stop,
             metrics=self._metrics,
-            aside=self._aside,
+            keys=self._keys,
+            set_aside=self._set_aside,
         )

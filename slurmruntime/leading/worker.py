@@ -30,14 +30,20 @@ Reconcile = Callable[[K], Awaitable[timedelta | None]]
 one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Aside(Generic[K]):
-    """How a key is set aside: by what, and as what kind of object."""
+def _nothing(_key: Hashable) -> None:
+    """Know nothing of any key."""
 
-    set_aside: Oddities
-    kind: Kind
-    about: Callable[[K], About | None] = lambda _: None
-    """Return the object to report it on, if any."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys(Generic[K]):
+    """What the keys of a queue stand for."""
+
+    kind: Kind = "workload"
+    """What kind of object is set aside when a reconcile crashes."""
+    about: Callable[[K], About | None] = _nothing
+    """Return the object to report that on, if any."""
+    lane: Callable[[K], Hashable] = _nothing
+    """Return whom a key belongs to: the queue serves one after another, round robin."""
 
 
 async def run(
@@ -48,7 +54,8 @@ async def run(
     count: int,
     stop: asyncio.Event,
     metrics: Metrics,
-    aside: Aside[K],
+    keys: Keys[K],
+    set_aside: Oddities,
 ) -> None:
     """Process up to `count` keys concurrently until `stop`; then finish those in progress.
 
@@ -56,13 +63,22 @@ async def run(
 
     Args:
         name: The queue's, for logs and metrics.
-        aside: Where keys whose reconcile crashed are set aside.
+        keys: What they stand for.
+        set_aside: Where keys whose reconcile crashed are set aside.
     """
     metrics.work.watch_queue(name, queue.__len__)
     async with asyncio.TaskGroup() as workers:
         for number in range(count):
             worker = f"{name} worker {number}"
-            work = _work(queue, reconcile, worker=worker, name=name, metrics=metrics, aside=aside)
+            work = _work(
+                queue,
+                reconcile,
+                worker=worker,
+                name=name,
+                metrics=metrics,
+                keys=keys,
+                set_aside=set_aside,
+            )
             workers.create_task(work)
         try:
             await stop.wait()
@@ -79,7 +95,8 @@ async def _work(
     worker: str,
     name: str,
     metrics: Metrics,
-    aside: Aside[K],
+    keys: Keys[K],
+    set_aside: Oddities,
 ) -> None:
     with liveness.loop(worker):
         while True:
@@ -92,7 +109,9 @@ async def _work(
             began = time.perf_counter()
             try:
                 with _in_every_line(queue=name, key=str(key)):
-                    outcome = await _reconcile_one(queue, reconcile, key, began, aside)
+                    outcome = await _reconcile_one(
+                        queue, reconcile, key, began, keys=keys, set_aside=set_aside
+                    )
             finally:
                 queue.done(key)
             metrics.work.reconciled(name, outcome, time.perf_counter() - began)
@@ -111,7 +130,13 @@ def _in_every_line(**about: str) -> Iterator[None]:
 
 
 async def _reconcile_one(
-    queue: WorkQueue[K], reconcile: Reconcile[K], key: K, began: float, aside: Aside[K]
+    queue: WorkQueue[K],
+    reconcile: Reconcile[K],
+    key: K,
+    began: float,
+    *,
+    keys: Keys[K],
+    set_aside: Oddities,
 ) -> str:
     """Reconcile one key, log the result in one line and return the outcome for the metrics."""
     try:
@@ -125,10 +150,10 @@ async def _reconcile_one(
         outcome = "crashed"
         delay_s = queue.retry(key, refused=True)
         _log.error("reconcile.failed", outcome=outcome, **_times(began, delay_s))
-        aside.set_aside.crashed(aside.kind, str(key), error, about=aside.about(key))
+        set_aside.crashed(keys.kind, str(key), error, about=keys.about(key))
     else:
         outcome = "ok"
-        aside.set_aside.settled(aside.kind, str(key))
+        set_aside.settled(keys.kind, str(key))
         queue.succeeded(key)
         again_s = requeue_after.total_seconds() if requeue_after is not None else None
         if again_s is not None:

@@ -1,9 +1,9 @@
 """The results of checks."""
 
 import enum
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TypeAlias, TypeVar
 
 F = TypeVar("F")
 
@@ -38,12 +38,8 @@ class Finding:
     """What to do; "" if nothing has to be done."""
 
 
-@dataclass(frozen=True, slots=True)
-class Check(Generic[F]):
-    """One question about the facts."""
-
-    name: str
-    ask: Callable[[F], Result]
+Check: TypeAlias = Callable[[F], Result]
+"""Judges the facts in one respect."""
 
 
 def ok(message: str) -> Result:
@@ -66,9 +62,9 @@ def not_checked(why: str) -> Result:
     return Result(verdict=Severity.NOT_CHECKED, message=why)
 
 
-def report(checks: Iterable[Check[F]], facts: F) -> Sequence[Finding]:
-    """Run every check."""
-    results = ((check.name, check.ask(facts)) for check in checks)
+def report(checks: Mapping[str, Check[F]], facts: F) -> Sequence[Finding]:
+    """Run every check; each has the name that the report shows."""
+    results = ((name, check(facts)) for name, check in checks.items())
     return [
         Finding(check=name, verdict=result.verdict, found=result.message, fix=result.fix)
         for name, result in results

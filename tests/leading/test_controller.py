@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from slurmruntime.leading.controller import Controller, Keys, Watch
+from slurmruntime.leading.controller import Controller, Watch
+from slurmruntime.leading.worker import Keys
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values.errors import CallError

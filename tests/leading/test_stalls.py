@@ -293,7 +293,8 @@ class TestLoops:
                     count=2,
                     stop=asyncio.Event(),
                     metrics=metrics,
-                    aside=worker.Aside(SetAside(metrics, clock), "workload"),
+                    keys=worker.Keys(),
+                    set_aside=SetAside(metrics, clock),
                 )
             )
             await clock.sleep(1)

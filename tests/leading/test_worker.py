@@ -45,7 +45,8 @@ class World:
             count=3,
             stop=self.stop,
             metrics=self.metrics,
-            aside=worker.Aside(self.set_aside, "workload"),
+            keys=worker.Keys(),
+            set_aside=self.set_aside,
         )
 
 

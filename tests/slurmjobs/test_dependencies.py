@@ -9,7 +9,7 @@ from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.objects.spec import DependencyCondition, JobDependency, SlurmJobSpec
 from slurmjobs.objects.status import JobPhase, SlurmJobStatus
 from slurmjobs.reconcile import dependencies
-from slurmjobs.reconcile.dependencies import DependencyLookup, SlurmDependencies, UnmetDependency
+from slurmjobs.reconcile.dependencies import PrerequisiteObjects, SlurmDependencies, UnmetDependency
 from slurmruntime.values import names
 from tests.make import members
 from tests.slurmjobs.lifecycle.situations import slurm_job
@@ -21,9 +21,7 @@ def resolve(
     each = JobDependency(
         slurm_job=None if more else "prepare", condition=condition, job_id=more.get("job_id")
     )
-    others = DependencyLookup(
-        job=lambda _namespace, _name: other, pod=lambda _namespace, _name: None
-    )
+    others = PrerequisiteObjects(jobs={"prepare": other} if other else {})
     return dependencies.resolve(slurm_job(depends_on=(each,)), others)
 
 
@@ -31,10 +29,7 @@ def resolve_pod(
     condition: DependencyCondition, pod: Pod | None
 ) -> SlurmDependencies | UnmetDependency:
     each = JobDependency(pod="train-0", condition=condition)
-    others = DependencyLookup(
-        job=lambda _namespace, _name: None,
-        pod=lambda namespace, name: pod if (namespace, name) == ("physics", "train-0") else None,
-    )
+    others = PrerequisiteObjects(pods={"train-0": pod} if pod else {})
     return dependencies.resolve(slurm_job(depends_on=(each,)), others)
 
 

@@ -1,8 +1,8 @@
 """The objects that `slurmc` lists: names, collections, and the columns of tables."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, Final
 
 from slurmclient.client import Client
@@ -41,14 +41,19 @@ class Live(StrEnum):
 class TableSpec:
     """A kind's collection, and the columns of its table."""
 
-    collection: Callable[[Client], Any]
+    path: str
+    """Of the collection in a client: `jobs`, `db.accounts`."""
     columns: tuple[str, ...]
     """Fields, such as `name` or `time.start`."""
+
+    def collection(self, slurm: Client) -> Any:
+        """Return the collection of a client."""
+        return attrgetter(self.path)(slurm)
 
 
 TABLES: Final = {
     Kind.JOBS: TableSpec(
-        lambda slurm: slurm.jobs,
+        "jobs",
         (
             "job_id",
             "name",
@@ -61,11 +66,11 @@ TABLES: Final = {
         ),
     ),
     Kind.NODES: TableSpec(
-        lambda slurm: slurm.nodes,
+        "nodes",
         ("name", "state", "alloc_cpus", "cpus", "alloc_memory", "real_memory", "gres", "reason"),
     ),
     Kind.PARTITIONS: TableSpec(
-        lambda slurm: slurm.partitions,
+        "partitions",
         (
             "name",
             "partition.state",
@@ -76,28 +81,24 @@ TABLES: Final = {
         ),
     ),
     Kind.RESERVATIONS: TableSpec(
-        lambda slurm: slurm.reservations,
+        "reservations",
         ("name", "start_time", "end_time", "node_list", "users", "accounts", "flags"),
     ),
-    Kind.LICENSES: TableSpec(
-        lambda slurm: slurm.licenses, ("license_name", "total", "used", "free")
-    ),
+    Kind.LICENSES: TableSpec("licenses", ("license_name", "total", "used", "free")),
     Kind.SHARES: TableSpec(
-        lambda slurm: slurm.shares,
+        "shares",
         ("name", "parent", "type", "shares", "shares_normalized", "usage", "effective_usage"),
     ),
-    Kind.ACCOUNTS: TableSpec(
-        lambda slurm: slurm.db.accounts, ("name", "description", "organization", "flags")
-    ),
+    Kind.ACCOUNTS: TableSpec("db.accounts", ("name", "description", "organization", "flags")),
     Kind.ASSOCIATIONS: TableSpec(
-        lambda slurm: slurm.db.associations,
+        "db.associations",
         ("id", "cluster", "account", "user", "partition", "shares_raw", "default.qos"),
     ),
     Kind.CLUSTERS: TableSpec(
-        lambda slurm: slurm.db.clusters, ("name", "controller.host", "controller.port", "nodes")
+        "db.clusters", ("name", "controller.host", "controller.port", "nodes")
     ),
     Kind.HISTORY: TableSpec(
-        lambda slurm: slurm.db.jobs,
+        "db.jobs",
         (
             "job_id",
             "name",
@@ -110,16 +111,10 @@ TABLES: Final = {
         ),
     ),
     Kind.INSTANCES: TableSpec(
-        lambda slurm: slurm.db.instances, ("instance_id", "instance_type", "node_name", "cluster")
+        "db.instances", ("instance_id", "instance_type", "node_name", "cluster")
     ),
-    Kind.QOS: TableSpec(
-        lambda slurm: slurm.db.qos, ("name", "priority", "description", "flags", "preempt.list")
-    ),
-    Kind.TRES: TableSpec(lambda slurm: slurm.db.tres, ("id", "type", "name")),
-    Kind.USERS: TableSpec(
-        lambda slurm: slurm.db.users, ("name", "administrator_level", "default.account", "flags")
-    ),
-    Kind.WCKEYS: TableSpec(
-        lambda slurm: slurm.db.wckeys, ("id", "name", "user", "cluster", "flags")
-    ),
+    Kind.QOS: TableSpec("db.qos", ("name", "priority", "description", "flags", "preempt.list")),
+    Kind.TRES: TableSpec("db.tres", ("id", "type", "name")),
+    Kind.USERS: TableSpec("db.users", ("name", "administrator_level", "default.account", "flags")),
+    Kind.WCKEYS: TableSpec("db.wckeys", ("id", "name", "user", "cluster", "flags")),
 }

@@ -232,14 +232,14 @@ def _some(texts: Sequence[str]) -> str:
     return f"{', '.join(texts[:_SHOWN])}{more}"
 
 
-CHECKS: Sequence[Check[BothFacts]] = (
-    Check("nodes", _handed_over),
-    Check("node names", _unique_names),
-    Check("whose nodes", _own_nodes),
-    Check("nodes on both sides", _fit_together),
-    Check("drained nodes", _drained),
-    Check("exact devices", _exact),
-    Check("CPU managers", _cores),
-    Check("node agents", _pinned),
-    Check("held native jobs", _held_back),
-)
+CHECKS: Mapping[str, Check[BothFacts]] = {
+    "nodes": _handed_over,
+    "node names": _unique_names,
+    "whose nodes": _own_nodes,
+    "nodes on both sides": _fit_together,
+    "drained nodes": _drained,
+    "exact devices": _exact,
+    "CPU managers": _cores,
+    "node agents": _pinned,
+    "held native jobs": _held_back,
+}

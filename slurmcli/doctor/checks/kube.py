@@ -290,18 +290,18 @@ def _keys(facts: KubeFacts) -> Result:
     )
 
 
-CHECKS: Sequence[Check[KubeFacts]] = (
-    Check("Kubernetes", _version),
-    Check("Kubernetes clock", _clock),
-    Check("settings", _settings),
-    Check("scheduler profile", _profile),
-    Check("webhook configurations", _webhooks),
-    Check("webhook", _admission),
-    Check("policies", _policies),
-    Check("leaders", _leaders),
-    Check("rights", _rights),
-    Check("device profiles", _device_profiles),
-    Check("namespaces", _namespaces),
-    Check("DaemonSets", _daemon_sets),
-    Check("keys of Slurm in pods", _keys),
-)
+CHECKS: Mapping[str, Check[KubeFacts]] = {
+    "Kubernetes": _version,
+    "Kubernetes clock": _clock,
+    "settings": _settings,
+    "scheduler profile": _profile,
+    "webhook configurations": _webhooks,
+    "webhook": _admission,
+    "policies": _policies,
+    "leaders": _leaders,
+    "rights": _rights,
+    "device profiles": _device_profiles,
+    "namespaces": _namespaces,
+    "DaemonSets": _daemon_sets,
+    "keys of Slurm in pods": _keys,
+}

@@ -343,22 +343,22 @@ def _no_conf() -> Result:
     return not_checked("slurmrestd cannot report slurm.conf (before 26.05), or did not answer")
 
 
-CHECKS: Sequence[Check[SlurmFacts]] = (
-    Check("slurmrestd", _reachable),
-    Check("hosts of Slurm", _names),
-    Check("Slurm token", _token),
-    Check("Slurm release", _release),
-    Check("slurmctld", _controller),
-    Check("Slurm clock", _clock),
-    Check("partition", _partition_exists),
-    Check("partition's nodes", _partition_nodes),
-    Check("partition's state", _partition_up),
-    Check("MaxNodeCount", _room),
-    Check("SchedulerParameters", _fast),
-    Check("GresTypes", _gres),
-    Check("EnforcePartLimits", _limits),
-    Check("MinJobAge", _memory),
-    Check("SelectType", _select),
-    Check("PreemptMode", _preempt_mode),
-    Check("GraceTime", _grace),
-)
+CHECKS: Mapping[str, Check[SlurmFacts]] = {
+    "slurmrestd": _reachable,
+    "hosts of Slurm": _names,
+    "Slurm token": _token,
+    "Slurm release": _release,
+    "slurmctld": _controller,
+    "Slurm clock": _clock,
+    "partition": _partition_exists,
+    "partition's nodes": _partition_nodes,
+    "partition's state": _partition_up,
+    "MaxNodeCount": _room,
+    "SchedulerParameters": _fast,
+    "GresTypes": _gres,
+    "EnforcePartLimits": _limits,
+    "MinJobAge": _memory,
+    "SelectType": _select,
+    "PreemptMode": _preempt_mode,
+    "GraceTime": _grace,
+}
