@@ -1,13 +1,12 @@
-"""Arbitrary facts of one node, contradictory ones included, for Hypothesis.
+"""Arbitrary facts of one node, contradictory ones included, from a source of choices.
 
 They agree more often than chance would have it: a node whose sides have nothing in common is only ever left alone.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
-
-from hypothesis import strategies as st
+from datetime import timedelta
+from typing import Any, TypeVar
 
 from bridge.domain.model import demand
 from bridge.domain.model.jobs import JobPhase, SlurmJob
@@ -30,6 +29,7 @@ from tests.make import placing as build
 from tests.make.placing import GIB, MARK, NO_TAINTS
 from tests.make.registration import NAME, PUBLISHING
 
+T = TypeVar("T")
 OURS = [
     node_state.REASON_PREFIX + text
     for text in (
@@ -42,206 +42,191 @@ OURS = [
         "devices are missing: Slurm has gpu:a100:4, Kubernetes has none",
     )
 ]
-WORDS = st.one_of(st.sampled_from(["", "ops", "disk is dying", *OURS]), st.text(max_size=12))
-FLAGS = st.sampled_from(
-    [
-        "IDLE", "MIXED", "ALLOCATED", "COMPLETING", "DRAIN", "DOWN", "FAIL", "EXTERNAL", "NOT_RESPONDING", "RESERVED",
-        "MAINTENANCE", "PLANNED", "",
-    ]
-)  # fmt: skip
+OFTEN = [
+    frozenset({"IDLE", "EXTERNAL"}),
+    frozenset({"MIXED", "EXTERNAL"}),
+    frozenset({"IDLE", "EXTERNAL", "DRAIN"}),
+    frozenset({"MIXED", "EXTERNAL", "DRAIN"}),
+    frozenset({"IDLE", "DOWN", "EXTERNAL"}),
+    frozenset({"IDLE"}),
+]
+FLAGS = [
+    *("IDLE", "MIXED", "ALLOCATED", "COMPLETING", "DRAIN", "DOWN", "FAIL", "EXTERNAL"),
+    *("NOT_RESPONDING", "RESERVED", "MAINTENANCE", "PLANNED", ""),
+]
 MARKS = (names.BRIDGED_FEATURE, MARK, NO_TAINTS)
-FEATURES = st.one_of(
-    st.sampled_from([MARKS, (*MARKS, "gpu"), (*MARKS, "disk=ssd"), (MARK, names.PARKED_FEATURE)]),
-    st.lists(
-        st.sampled_from(
-            [*MARKS, "gpu", "disk=hdd", names.PARKED_FEATURE, f"{names.CLUSTER_FEATURE}=other"]
+FEATURES: list[tuple[str, ...]] = [
+    *(MARKS, MARKS, (*MARKS, "gpu"), (*MARKS, "disk=ssd"), (MARK, names.PARKED_FEATURE)),
+    *((), ("own",), (*MARKS, "own"), (f"{names.CLUSTER_FEATURE}=other",)),
+]
+GRES = ["", "", "gpu:a100:4", "gpu:a100:4(S:0-1)", "gpu:a100:2", "gpu", "nic:2", ":,:("]
+ANNOTATIONS = {
+    names.PARTITIONS_ANNOTATION: ["", "gpu", "gpu", "gpu, debug", 'a" State=DOWN'],
+    names.TOPOLOGY_ANNOTATION: ["", "t:s1", "t:s1,t:s2", "a b"],
+    names.WEIGHT_ANNOTATION: ["1", "9", "-1", "many", ""],
+    names.THREADS_ANNOTATION: ["1", "2", "0", "x"],
+    names.CORDON_ANNOTATION: ["ops"],
+}
+DAEMONS = [
+    demand.total([]),
+    demand.total([]),
+    demand.total([build.demands("1", "1Gi")]),
+    demand.total([build.demands(**{"nvidia.com/gpu": "1"})]),
+    demand.total([build.demands("900", "900Gi")]),
+]
+
+
+class Chance:
+    """Whoever draws: `random.Random(seed).choice`."""
+
+    def __init__(self, choose: Callable[[Sequence[Any]], Any]) -> None:
+        self._choose = choose
+
+    def of(self, *options: T) -> T:
+        """One of these."""
+        chosen: T = self._choose(options)
+        return chosen
+
+    def now_and_then(self, share: int = 4) -> bool:
+        """True once in so many times."""
+        return bool(self._choose(range(share)) == 0)
+
+    def some(self, options: Sequence[T], most: int) -> tuple[T, ...]:
+        """A few of them."""
+        return tuple(self._choose(options) for _ in range(self._choose(range(most + 1))))
+
+
+def settings(chance: Chance) -> NodeSettings:
+    return NodeSettings(
+        publishing=PUBLISHING,
+        policy=node_state.NodeRules(
+            drain_conditions=chance.of(frozenset[str](), frozenset({"KernelDeadlock"})),
+            cordons=chance.of(False, True),
         ),
-        unique=True,
-    ).map(tuple),
-)
-GRES = st.sampled_from(
-    ["", "gpu:a100:4", "gpu:a100:4(S:0-1)", "gpu:a100:2", "gpu", "nic:2", ":,:("]
-)
-YES_OR_NO = st.sampled_from(["true", "false", "", "maybe"])
-MOMENTS = st.datetimes(
-    datetime(1990, 1, 1), datetime(2090, 1, 1), timezones=st.just(UTC)  # it gets one
-)  # fmt: skip
-
-SETTINGS = st.builds(
-    NodeSettings,
-    publishing=st.just(PUBLISHING),
-    policy=st.builds(
-        node_state.NodeRules,
-        drain_conditions=st.sampled_from([frozenset[str](), frozenset({"KernelDeadlock"})]),
-        cordons=st.booleans(),
-    ),
-    taint_effect=st.sampled_from(["NoSchedule", "NoExecute", ""]),
-)
-
-CONDITIONS = st.builds(
-    NodeCondition,
-    type=st.sampled_from([names.SLURM_STATE_CONDITION, "KernelDeadlock", "Ready"]),
-    status=st.sampled_from(["True", "False", "Unknown"]),
-    reason=st.sampled_from([node_state.IN_SERVICE, nodes.NAME_TAKEN, "Drained", ""]),
-    message=st.sampled_from(["", "Slurm starts jobs on node k1"]),
-)
-
-TAINTS = st.builds(
-    Taint,
-    key=st.sampled_from([names.MANAGED_NODE_TAINT, "other", "node.kubernetes.io/not-ready"]),
-    value=st.sampled_from(["", names.SCHEDULER_NAME]),
-    effect=st.sampled_from(["NoSchedule", "NoExecute"]),
-)
-
-ALLOCATABLE = st.builds(
-    Allocatable,
-    milli_cpu=st.sampled_from([8000] * 5 + [0, 7999, 64_000]),
-    memory_bytes=st.sampled_from([32 * GIB] * 5 + [0, 512 * GIB]),
-    extended=st.dictionaries(
-        st.sampled_from(["nvidia.com/gpu", "x/nic"]), st.sampled_from([0, 1, 2, 4, 4, 4, 4, 10**9])
-    ),
-)
-
-
-def kube_nodes(name: str = "k1", wanted: str | None = None) -> st.SearchStrategy[KubeNodeFacts]:
-    """Kubernetes' side; wanted in Slurm by that label, or by any."""
-    labels = st.fixed_dictionaries(
-        {names.EXTERNAL_NODE_LABEL: st.just("true") if wanted else YES_OR_NO},
-        optional={
-            names.HYBRID_NODE_LABEL: YES_OR_NO,
-            "disk": st.sampled_from(["ssd", "hdd"]),
-            names.SLURM_NODE_NAME_LABEL: st.just("k1"),
-        },
+        taint_effect=chance.of("NoSchedule", "NoExecute", ""),
     )
-    annotations: dict[Any, st.SearchStrategy[str]] = {
-        names.PARTITIONS_ANNOTATION: st.sampled_from(["", "gpu", "gpu, debug", 'a" State=DOWN']),
-        names.TOPOLOGY_ANNOTATION: st.sampled_from(["", "t:s1", "t:s1,t:s2", "a b"]),
-        names.WEIGHT_ANNOTATION: st.sampled_from(["1", "9", "-1", "many", ""]),
-        names.THREADS_ANNOTATION: st.sampled_from(["1", "2", "0", "x"]),
-        names.CORDON_ANNOTATION: st.just("ops"),
+
+
+def condition(chance: Chance) -> NodeCondition:
+    return NodeCondition(
+        type=chance.of(names.SLURM_STATE_CONDITION, "KernelDeadlock", "Ready"),
+        status=chance.of("True", "False", "Unknown"),
+        reason=chance.of(node_state.IN_SERVICE, nodes.NAME_TAKEN, "Drained", ""),
+        message=chance.of("", "Slurm starts jobs on node k1"),
+    )
+
+
+def taint(chance: Chance) -> Taint:
+    return Taint(
+        key=chance.of(names.MANAGED_NODE_TAINT, "other", "node.kubernetes.io/not-ready"),
+        value=chance.of("", names.SCHEDULER_NAME),
+        effect=chance.of("NoSchedule", "NoExecute"),
+    )
+
+
+def kube_node(chance: Chance, name: str = "k1") -> KubeNodeFacts:
+    labels = {
+        names.EXTERNAL_NODE_LABEL: chance.of("true", "true", "true", "false", "", "maybe"),
+        names.HYBRID_NODE_LABEL: chance.of("false", "false", "false", "true"),
+        "disk": chance.of("ssd", "hdd"),
     }
-    return st.builds(
-        KubeNodeFacts,
-        name=st.just(KubeNode(name)),
-        uid=st.just(f"uid-{name}"),
-        labels=labels,
-        annotations=st.one_of(
-            st.just({}),
-            st.just({names.PARTITIONS_ANNOTATION: "gpu"}),
-            st.fixed_dictionaries({}, optional=annotations),
+    annotations = {
+        key: chance.of(*values) for key, values in ANNOTATIONS.items() if chance.now_and_then()
+    }
+    extended = {
+        resource: chance.of(0, 1, 2, 4, 4, 4, 10**9)
+        for resource in ("nvidia.com/gpu", "x/nic")
+        if chance.now_and_then(2)
+    }
+    return KubeNodeFacts(
+        name=KubeNode(name),
+        uid=f"uid-{name}",
+        labels=labels if chance.of(True, True, False) else {names.EXTERNAL_NODE_LABEL: "true"},
+        annotations=annotations if chance.of(True, False) else {},
+        taints=tuple(taint(chance) for _ in range(chance.of(0, 1, 2))),
+        is_unschedulable=chance.now_and_then(),
+        is_ready=not chance.now_and_then(),
+        is_deleting=chance.now_and_then(8),
+        conditions=tuple(condition(chance) for _ in range(chance.of(0, 1, 2))),
+        allocatable=Allocatable(
+            milli_cpu=chance.of(8000, 8000, 8000, 8000, 0, 7999, 64_000),
+            memory_bytes=chance.of(32, 32, 32, 32, 0, 512) * GIB,
+            extended=extended if chance.now_and_then(2) else {},
         ),
-        taints=st.lists(TAINTS, max_size=2).map(tuple),
-        is_unschedulable=st.booleans(),
-        is_ready=st.booleans(),
-        is_deleting=st.sampled_from([False, False, False, True]),
-        conditions=st.lists(CONDITIONS, max_size=2).map(tuple),
-        allocatable=ALLOCATABLE,
-        internal_ip=st.sampled_from(["10.0.0.1"] * 6 + ["", "k1.example", "::1"]),
+        internal_ip=chance.of(*["10.0.0.1"] * 8, "", "k1.example", "::1"),
     )
 
 
-def slurm_nodes(name: SlurmNode = NAME) -> st.SearchStrategy[SlurmNodeFacts]:
-    """Slurm's side."""
-    states = st.one_of(
-        st.sampled_from(
-            [
-                frozenset({"IDLE", "EXTERNAL"}),
-                frozenset({"MIXED", "EXTERNAL"}),
-                frozenset({"IDLE", "EXTERNAL", "DRAIN"}),
-                frozenset({"IDLE"}),
-            ]
-        ),
-        st.frozensets(FLAGS, max_size=5),
-    )
-    return st.builds(
-        SlurmNodeFacts,
-        name=st.just(name),
-        states=states,
-        cpus=st.sampled_from([8, 8, 0, 7, 9, 64]),
-        memory_mib=st.sampled_from([32 * 1024, 32 * 1024, 0, 1, 10**9]),
-        features=FEATURES,
-        gres=GRES,
-        address=st.sampled_from(["10.0.0.1", "10.0.0.1", "10.9.9.9", ""]),
-        alloc_cpus=st.sampled_from([0, 0, 2]),
-        reason=WORDS,
-        reason_by=st.sampled_from(["", "root"]),
-        reason_at=st.one_of(st.none(), MOMENTS),
-        reservation=st.sampled_from(["", "exam"]),
-        partitions=st.sampled_from([(), ("gpu",), ("gpu", "debug")]),
-        topology=st.sampled_from(["", "t:s1", "t:s2,t:s1"]),
-        weight=st.sampled_from([1, 1, 9]),
-        threads_per_core=st.sampled_from([1, 1, 2]),
+def slurm_node(chance: Chance, name: SlurmNode = NAME) -> SlurmNodeFacts:
+    return SlurmNodeFacts(
+        name=name,
+        states=frozenset(chance.some(FLAGS, 4)) if chance.now_and_then() else chance.of(*OFTEN),
+        cpus=chance.of(8, 8, 8, 8, 0, 7, 9, 64),
+        memory_mib=chance.of(32 * 1024, 32 * 1024, 32 * 1024, 0, 1, 10**9),
+        features=chance.of(*FEATURES),
+        gres=chance.of(*GRES) if chance.now_and_then(2) else "",
+        address=chance.of("10.0.0.1", "10.0.0.1", "10.9.9.9", ""),
+        alloc_cpus=chance.of(0, 0, 0, 2),
+        reason=chance.of("", "ops", "disk is dying", *OURS),
+        reason_by=chance.of("", "root"),
+        reservation=chance.of("", "exam"),
+        partitions=chance.of((), ("gpu",), ("gpu", "debug")),
+        topology=chance.of("", "", "t:s1", "t:s2,t:s1"),
+        weight=chance.of(1, 1, 9),
+        threads_per_core=chance.of(1, 1, 1, 2),
     )
 
 
-def jobs() -> st.SearchStrategy[SlurmJob]:
-    """Placeholders that name the node, or do not after all."""
-    lists = st.lists(st.sampled_from([NAME, SlurmNode("k2")]), max_size=3).map(tuple)
-
-    def named(number: int, phase: JobPhase, required: Any, excluded: Any) -> SlurmJob:
-        return build_job(JobId(number), phase, required, excluded)
-
-    return st.builds(named, st.integers(1, 9), st.sampled_from(JobPhase), lists, lists)
-
-
-def build_job(
-    job_id: JobId, phase: JobPhase, required: tuple[SlurmNode, ...], excluded: tuple[SlurmNode, ...]
-) -> SlurmJob:
-    """A placeholder with these lists."""
+def job(chance: Chance) -> SlurmJob:
+    """A placeholder that names the node, or does not after all."""
     return replace(
-        lives.waiting(), id=job_id, phase=phase, required_nodes=required, excluded_nodes=excluded
+        lives.waiting(),
+        id=JobId(chance.of(1, 2, 3)),
+        phase=chance.of(*JobPhase),
+        required_nodes=chance.some([NAME, SlurmNode("k2")], 2),
+        excluded_nodes=chance.some([NAME, SlurmNode("k2")], 2),
     )
 
 
-@st.composite
-def node_facts(draw: st.DrawFn) -> NodeFacts:
+def companion(chance: Chance) -> Companion:
+    name = SlurmNode("k2")
+    record = None if chance.now_and_then() else slurm_node(chance, name)
+    return Companion(name=name, slurm_node=record, hold=chance.of(*Hold, Hold.RESTORING))
+
+
+def refusal(chance: Chance, node: KubeNodeFacts, daemons: demand.Demand) -> NodeRefusal:
+    is_faulty = bool(node_spec.faults(node, PUBLISHING))
+    refused = node_spec.spec(build.kube_node() if is_faulty else node, daemons, PUBLISHING)
+    if chance.now_and_then():
+        refused = replace(refused, cpus=1)
+    return NodeRefusal(spec=refused, words="no such switch")
+
+
+def facts(chance: Chance) -> NodeFacts:
     """Everything that may be known of one node at once."""
-    kube_node = draw(st.one_of(st.none(), kube_nodes(), kube_nodes(wanted="yes")))
-    slurm_node = draw(st.one_of(st.none(), slurm_nodes(), slurm_nodes()))
-    daemons = draw(
-        st.sampled_from(
-            [
-                demand.total([]),
-                demand.total([build.demands("1", "1Gi")]),
-                demand.total([build.demands(**{"nvidia.com/gpu": "1"})]),
-                demand.total([build.demands("900", "900Gi")]),
-            ]
-        )
-    )
-    refusal = None
-    if kube_node is not None and draw(st.booleans()):
-        is_faulty = bool(node_spec.faults(kube_node, PUBLISHING))
-        described = kube_node if not is_faulty else build.kube_node()
-        refused = node_spec.spec(described, daemons, PUBLISHING)
-        refusal = NodeRefusal(spec=refused, words="no such switch")
-    companions = st.lists(
-        st.builds(
-            Companion,
-            name=st.just(SlurmNode("k2")),
-            slurm_node=st.one_of(st.none(), slurm_nodes(SlurmNode("k2"))),
-            hold=st.sampled_from(Hold),
-        ),
-        max_size=2,
-    ).map(tuple)
+    node = None if chance.now_and_then(8) else kube_node(chance)
+    daemons = chance.of(*DAEMONS)
+    refused = refusal(chance, node, daemons) if node and chance.now_and_then() else None
     return NodeFacts(
         name=NAME,
-        kube_node=kube_node,
-        slurm_node=slurm_node,
-        is_confirmed=draw(st.booleans()),
-        rivals=draw(st.lists(kube_nodes("k9"), max_size=1).map(tuple)),
+        kube_node=node,
+        slurm_node=None if chance.now_and_then() else slurm_node(chance),
+        is_confirmed=chance.of(False, True),
+        rivals=(kube_node(chance, "k9"),) if chance.now_and_then() else (),
         daemons=daemons,
-        is_given_up=draw(st.booleans()),
-        is_crashed=draw(st.booleans()),
-        named_by=draw(st.one_of(st.just(()), st.none(), st.lists(jobs(), max_size=3).map(tuple))),
-        hold=draw(st.sampled_from([Hold.HELD, Hold.HELD, *Hold])),
-        leader=draw(st.sampled_from([None, None, SlurmNode("k0")])),
-        companions=draw(companions),
-        refusal=refusal,
-        reason_age=draw(
-            st.one_of(
-                st.none(),
-                st.timedeltas(timedelta(days=-30_000), timedelta(days=30_000)),
-                st.sampled_from([timedelta(seconds=20), timedelta(minutes=5)]),
-            )
+        is_given_up=chance.now_and_then(),
+        is_crashed=chance.now_and_then(),
+        named_by=chance.of((), None, tuple(job(chance) for _ in range(chance.of(1, 2)))),
+        hold=chance.of(*[Hold.HELD] * 5, *Hold, Hold.RESTORING),
+        leader=chance.of(None, None, None, SlurmNode("k0")),
+        companions=tuple(companion(chance) for _ in range(chance.of(0, 0, 1, 2))),
+        refusal=refused,
+        retry=timedelta(seconds=40) if refused else None,
+        reason_age=chance.of(
+            None,
+            timedelta(seconds=20),
+            timedelta(minutes=5),
+            timedelta(days=30_000),
+            timedelta(days=-30_000),
         ),
     )

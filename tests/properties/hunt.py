@@ -1,6 +1,7 @@
 """Walk through histories at random until one shows a fault: `python -m tests.properties.hunt WORLD HISTORIES SEED [TROUBLE …]`.
 
-The world is `pod` (`storm`: single pods, and all that may go wrong), `binder` (the same, bound by the extender) or `gang` (`gang_world`: one gang, always seen afresh).
+The world is `pod` (`storm`: single pods, and all that may go wrong), `binder` (the same, bound by the extender) `gang` (`gang_world`: one gang, always seen afresh), or
+`node` (`node_plans`: no histories, but arbitrary facts of one node).
 
 Without Hypothesis, so nothing is shrunk, but ten times as fast: for mutants, which only have to be noticed, and for
 long nights. Ends with 1 and tells the fault and its history if there is one.
@@ -10,7 +11,7 @@ import random
 import sys
 from collections.abc import Sequence
 
-from tests.properties import gang_world
+from tests.properties import gang_world, node_plans
 from tests.properties.settling import settle
 from tests.properties.storm import Storm
 
@@ -51,6 +52,8 @@ if __name__ == "__main__":
     found = (
         hunt_gang(int(histories), int(seed))
         if which == "gang"
+        else node_plans.hunt(int(histories), int(seed))
+        if which == "node"
         else hunt(int(histories), int(seed), troubles, extender_binds=which == "binder")
     )
     sys.stdout.write(found)
