@@ -55,8 +55,8 @@ class Dimension:
     sizes: tuple[int, ...]
     """Each ten times the one before."""
     prepare: Callable[[int], Work]
-    pods: Callable[[int], int] = lambda _: 1
-    """How many pods a look of this size looks at."""
+    is_of_pods: bool = False
+    """Whether a look of this size looks at as many pods, instead of at one."""
 
 
 def all_of_them() -> Iterator[Dimension]:
@@ -191,11 +191,11 @@ _GROWN_PODS: Mapping[str, Callable[[int], Manifest]] = {
 
 def _decided() -> Iterator[Dimension]:
     for name, prepare in _GROWN_WORKLOADS.items():
-        yield Dimension(name=f"decide: {name}", sizes=_LARGE, prepare=prepare, pods=lambda n: n)
+        yield Dimension(name=f"decide: {name}", sizes=_LARGE, prepare=prepare, is_of_pods=True)
     yield Dimension(name="decide: jobs of one pod", sizes=_SMALL, prepare=_many_jobs)
-    yield Dimension(name="orphans: placeholders", sizes=_LARGE, prepare=_orphans, pods=lambda n: n)
-    yield Dimension(name="breaker: pods", sizes=_LARGE, prepare=_breaker, pods=lambda n: n)
-    yield Dimension(name="queue: workloads", sizes=_LARGE, prepare=_queue, pods=lambda n: n)
+    yield Dimension(name="orphans: placeholders", sizes=_LARGE, prepare=_orphans, is_of_pods=True)
+    yield Dimension(name="breaker: pods", sizes=_LARGE, prepare=_breaker, is_of_pods=True)
+    yield Dimension(name="queue: workloads", sizes=_LARGE, prepare=_queue, is_of_pods=True)
 
 
 def _waiting(size: int) -> list[Pod]:
@@ -314,7 +314,7 @@ def _placed() -> Iterator[Dimension]:
         name="request: nodes to avoid", sizes=_SMALL, prepare=lambda n: _request(nodes=n, avoid=n)
     )
     yield Dimension(
-        name="request: members of a gang", sizes=_LARGE, prepare=_gang_request, pods=lambda n: n
+        name="request: members of a gang", sizes=_LARGE, prepare=_gang_request, is_of_pods=True
     )
     yield Dimension(name="pool: nodes", sizes=_LARGE, prepare=_pool)
     yield Dimension(name="fillers of a node", sizes=_SMALL, prepare=_fillers)

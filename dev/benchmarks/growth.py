@@ -80,7 +80,7 @@ def measured(dimension: Dimension) -> Grown:
         name=dimension.name,
         sizes=dimension.sizes,
         took_s=took_s,
-        pods=dimension.pods(dimension.sizes[-1]),
+        pods=dimension.sizes[-1] if dimension.is_of_pods else 1,
     )
 
 

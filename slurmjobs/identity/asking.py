@@ -46,7 +46,7 @@ def ask(options: OptionValues) -> Ask:
             licenses=",".join(_licenses(options)) or None,
         ),
         node_choices=tuple(options.path(option) for option in _NODE_CHOICES if options.get(option)),
-        path=lambda field: options.path(*_OPTIONS.get(field, ())),
+        paths={field: options.path(*sources) for field, sources in _OPTIONS.items()},
     )
 
 

@@ -6,8 +6,8 @@ user, group or account except through a rule.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from bridge.domain.request import overrides
 from bridge.domain.request.overrides import Overrides
@@ -28,9 +28,6 @@ _NUMBER = re.compile(r"[+-]?(0[xX][0-9A-Fa-f]+|[0-9]+)")
 """What Slurm may read as a uid."""
 _SHOWN = 80
 
-_annotation = overrides.path
-"""Where a pod has what it asks for."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
@@ -41,8 +38,12 @@ class Ask:
     """The pod's `activeDeadlineSeconds`: the time limit unless an annotation sets another."""
     node_choices: tuple[str, ...] = ()
     """Paths that choose nodes, besides `constraints`."""
-    path: Callable[[str], str] = _annotation
-    """Where the object has a field of `overrides`, by its name there."""
+    paths: Mapping[str, str] = field(default_factory=dict)
+    """Where the object has the fields of `overrides`, by their names; a pod has them in annotations."""
+
+    def path(self, name: str) -> str:
+        """Return where the object has a field, for faults."""
+        return self.paths.get(name) or overrides.path(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

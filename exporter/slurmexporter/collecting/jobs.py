@@ -10,7 +10,7 @@ from typing import Final
 from slurmclient import Client, LostReply, NotFound, SlurmError
 from slurmexporter.collecting.journal import Journal
 from slurmexporter.families.picture import JobsReading
-from slurmexporter.jobtable.table import JobTable
+from slurmexporter.jobtable.table import Entry, JobTable
 from slurmexporter.jobtable.tally import Tally
 from slurmexporter.readings.cells import Cell, group_jobs
 from slurmexporter.readings.job import Job, JobView, job_of
@@ -264,9 +264,9 @@ class JobCollector:
         if listed or not listed.odd:
             self._take(base, [job_of(view) for view in listed], expected, began_s)
 
-    def _take(self, base: str, jobs: list[Job], expected: object, began_s: float) -> None:
+    def _take(self, base: str, jobs: list[Job], expected: Entry | None, began_s: float) -> None:
         is_first = self._first is not None and base in self._first
-        self.table.take(base, jobs, expected=expected, began_s=began_s, is_first=is_first)  # type: ignore[arg-type]  # from `expected`
+        self.table.take(base, jobs, expected=expected, began_s=began_s, is_first=is_first)
         self._is_changed = True
         if self._first:
             self._first.discard(base)
