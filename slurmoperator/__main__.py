@@ -27,7 +27,7 @@ from slurmoperator.rendering.site import ControlSite, NamespaceScope, NetworkSit
 from slurmruntime.leading.lease import Accession
 from slurmruntime.process import lifetime, logging
 from slurmruntime.process.lifetime import Service
-from slurmruntime.values.faults import Refused
+from slurmruntime.values.faults import Refusal, Refused
 
 
 def main() -> int:
@@ -42,10 +42,13 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
     site = build_site(settings.operator, settings.kubernetes.namespace)
     async with opened("operator", settings) as program:
 
-        def pod(node_set: NodeSetObject, key: WorkerKey, step: int) -> Mapping[str, Any] | Refused:
+        def pod(node_set: NodeSetObject, key: WorkerKey, step: int) -> Mapping[str, Any]:
             name = node_set.spec.controller_ref.name
             controller = control_plane.controller(node_set.metadata.namespace, name)
-            return worker_pod(node_set, key, controller, site, key_step=step)
+            body = worker_pod(node_set, key, controller, site, key_step=step)
+            if isinstance(body, Refused):
+                raise Refusal(*body.faults)
+            return body
 
         def key_step(node_set: NodeSetObject) -> int:
             return control_plane.key_step(

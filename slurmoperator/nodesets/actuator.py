@@ -37,8 +37,8 @@ from slurmoperator.workers.actions import (
 )
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
+from slurmruntime.values import faults
 from slurmruntime.values.errors import PEER_ERRORS, PeerError
-from slurmruntime.values.faults import Refused
 from slurmruntime.values.ids import SlurmNode
 
 _log = structlog.get_logger(__name__)
@@ -116,9 +116,11 @@ class NodeSetActuator:
         self._deleted_claims.forget(uid)
         self._windows.forget(uid)
 
-    async def act(self, facts: NodeSetFacts, plan: NodeSetPlan) -> Outcome:
-        """Carry out a plan, step by step; a step that fails does not stop the others."""
-        outcome = Outcome()
+    async def act(self, facts: NodeSetFacts, plan: NodeSetPlan, outcome: Outcome) -> Outcome:
+        """Carry out a plan, step by step; a step that fails does not stop the others.
+
+        outcome: what came of the preparation.
+        """
         for step in self._steps:
             try:
                 outcome += await step(facts, plan)
@@ -151,9 +153,10 @@ class NodeSetActuator:
     async def _create_workers(self, facts: NodeSetFacts, plan: NodeSetPlan) -> Outcome:
         bodies: list[_Body] = []
         for worker in plan.create:
-            body = self._templates(facts.node_set, worker.key, facts.key_step)
-            if isinstance(body, Refused):
-                return Outcome(refused=body.text)
+            try:
+                body = self._templates(facts.node_set, worker.key, facts.key_step)
+            except faults.Refusal as error:
+                return Outcome(refused=error.text)
             pod = worker_bodies.pod_body(facts.node_set, worker, body, digest=facts.revision)
             name = f"{facts.node_set.metadata.namespace}/{pod['metadata']['name']}"
             bodies.append((worker.key, name, pod))

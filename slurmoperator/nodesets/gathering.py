@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
-from slurmoperator.nodesets.owned.conf_trials import ConfInForce, ConfTrials
-from slurmoperator.nodesets.owned.revisions import CurrentRevision
-from slurmoperator.nodesets.plan.look import NodeSetFacts, PodFacts, Refusal, pod_facts
+from slurmoperator.nodesets.owned.conf_trials import ConfTrials
+from slurmoperator.nodesets.owned.preparation import KeySteps, Prepared
+from slurmoperator.nodesets.plan.look import ConfInForce, NodeSetFacts, PodFacts, pod_facts
 from slurmoperator.nodesets.views import WorkerViews
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject
@@ -15,12 +15,10 @@ from slurmoperator.objects.workers import WorkerKey, is_on_nodes
 from slurmruntime.kube.cache import Cache
 from slurmruntime.model.nodes import KubeNodeFacts
 from slurmruntime.process.clock import Clock
-from slurmruntime.values.faults import Refused
+from slurmruntime.values import faults
 
-WorkerTemplates = Callable[[NodeSetObject, WorkerKey, int], Mapping[str, Any] | Refused]
-"""Renders the pod of a worker with a version of the daemons' key, or returns why it cannot."""
-KeySteps = Callable[[NodeSetObject], int]
-"""Returns the version of the daemons' key that new workers get: see `slurmoperator.keys.rings`."""
+WorkerTemplates = Callable[[NodeSetObject, WorkerKey, int], Mapping[str, Any]]
+"""Renders the pod of a worker with a version of the daemons' key, or raises a `faults.Refusal`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +43,16 @@ class WorkerSource:
     templates: WorkerTemplates
     key_step: KeySteps
     tried: ConfTrials
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbours:
+    """What has to be known of a NodeSet before anything is prepared for it."""
+
+    pods: tuple[PodFacts, ...]
+    """All pods that it owns."""
+    others: tuple[NodeSetObject, ...]
+    """The other NodeSets of its Slurm, whose workers may have the same names."""
 
 
 class NodeSetGathering:
@@ -76,8 +84,8 @@ class NodeSetGathering:
         """Check whether a NodeSet owns pods."""
         return bool(self._by_owner.get(uid))
 
-    def pods(self, node_set: NodeSetObject) -> tuple[PodFacts, ...]:
-        """Return the pods that a NodeSet owns."""
+    def neighbours(self, node_set: NodeSetObject) -> Neighbours:
+        """Return the pods that a NodeSet owns, and the other NodeSets of its Slurm."""
         uid, name = node_set.metadata.uid, node_set.metadata.name
         before = self._pods.get(uid, {})
         current = {}
@@ -87,13 +95,11 @@ class NodeSetGathering:
                 facts = pod_facts(name, pod)
             current[pod.metadata.uid] = facts
         self._pods[uid] = current
-        return tuple(current.values())
-
-    def others(self, node_set: NodeSetObject) -> tuple[NodeSetObject, ...]:
-        """Return the other NodeSets of its Slurm, whose workers may have the same names."""
         others = (watched.parsed for watched in self._by_controller.get(node_set.controller))
-        uid = node_set.metadata.uid
-        return tuple(other for other in others if other and other.metadata.uid != uid)
+        return Neighbours(
+            pods=tuple(current.values()),
+            others=tuple(other for other in others if other and other.metadata.uid != uid),
+        )
 
     def uids_in_same_slurm(self, watched: WatchedNodeSet) -> list[str]:
         """Return the uids of the NodeSets of its Slurm, whose workers may have the same names."""
@@ -108,37 +114,30 @@ class NodeSetGathering:
     def gather(
         self,
         conf: ConfInForce,
-        pods: tuple[PodFacts, ...],
-        *,
-        revision: CurrentRevision,
-        others: tuple[NodeSetObject, ...] = (),
-        key_step: int = 0,
-        refusal: Refusal | None = None,
+        neighbours: Neighbours,
+        prepared: Prepared,
     ) -> NodeSetFacts:
         """Gather what the plan depends on.
 
         Args:
-            pods: all pods that it owns.
-            revision: its template.
-            others: the other NodeSets of its Slurm.
-            key_step: the version of the daemons' key, which is part of the revision.
-            refusal: why it gets no workers, as far as is known.
+            neighbours: its pods, as of just now, and the other NodeSets of its Slurm.
+            prepared: what was prepared for it.
         """
-        node_set = conf.node_set
+        node_set, pods = conf.node_set, neighbours.pods
         return NodeSetFacts(
             conf=conf,
             pods=pods,
             slurm=self._views.facts(node_set.controller, [pod.slurm_node for pod in pods]),
             kube_nodes=self._nodes(node_set, pods),
             unreadable_nodes=frozenset(self._kube_nodes.unreadable.values()),
-            others=others,
+            others=neighbours.others,
             hosts=self._hosts(node_set) if is_on_nodes(node_set) else {},
-            revision=revision.hash,
-            collisions=revision.collisions,
-            is_revision_stored=revision.failure is None,
-            key_step=key_step,
-            refusal=refusal,
-            template_fault=self._template_fault(node_set, pods, revision.hash, key_step),
+            revision=prepared.revision,
+            collisions=prepared.collisions,
+            is_revision_stored=prepared.is_stored,
+            key_step=prepared.key_step,
+            refusal=prepared.refusal,
+            template_fault=self._template_fault(node_set, pods, prepared),
             now=self._clock.now(),
         )
 
@@ -163,10 +162,13 @@ class NodeSetGathering:
         return hosts
 
     def _template_fault(
-        self, node_set: NodeSetObject, pods: tuple[PodFacts, ...], revision: str, key_step: int
+        self, node_set: NodeSetObject, pods: tuple[PodFacts, ...], prepared: Prepared
     ) -> str:
         """Render a pod, which takes long, only if there is one to replace."""
-        if all(pod.revision == revision for pod in pods):
+        if all(pod.revision == prepared.revision for pod in pods):
             return ""
-        body = self._templates(node_set, 0, key_step)
-        return body.text if isinstance(body, Refused) else ""
+        try:
+            self._templates(node_set, 0, prepared.key_step)
+        except faults.Refusal as error:
+            return error.text
+        return ""

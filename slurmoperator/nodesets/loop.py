@@ -11,11 +11,11 @@ from slurmoperator.nodesets import names
 from slurmoperator.nodesets.actuator import NodeSetActuator
 from slurmoperator.nodesets.gathering import NodeSetCaches, NodeSetGathering, WorkerSource
 from slurmoperator.nodesets.nodeset import NODE_SET, WatchedNodeSet
-from slurmoperator.nodesets.owned.conf_trials import ConfInForce, in_force
-from slurmoperator.nodesets.owned.owned_objects import RECHECK_S, ObjectsResult, OwnedObjects
-from slurmoperator.nodesets.owned.revisions import CurrentRevision, NodeSetRevisions
-from slurmoperator.nodesets.plan import places, planning, status
-from slurmoperator.nodesets.plan.look import NodeSetFacts, Outcome, Refusal
+from slurmoperator.nodesets.owned.owned_objects import RECHECK_S
+from slurmoperator.nodesets.owned.preparation import NodeSetPreparation
+from slurmoperator.nodesets.plan import planning, status
+from slurmoperator.nodesets.plan.admission import admit
+from slurmoperator.nodesets.plan.look import Outcome, Refusal
 from slurmoperator.nodesets.views import OpensSlurm, WorkerViews
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject, NodeSetStatus
@@ -69,8 +69,7 @@ class NodeSetLoop:
         self._actuator = NodeSetActuator(
             kube, caches.pods, self._views, source.templates, clock.monotonic
         )
-        self._owned_objects = OwnedObjects(kube, clock.monotonic)
-        self._revisions = NodeSetRevisions(kube, clock.monotonic)
+        self._preparation = NodeSetPreparation(kube, source.key_step, clock.monotonic)
         self._source = source
         self._served = served
         self._by_kube_node = caches.pods.index(lambda pod: [pod.kube_node] if pod.kube_node else [])
@@ -111,8 +110,7 @@ class NodeSetLoop:
         self._views.forget(key)
         self._gathering.forget(key)
         self._actuator.forget(key)
-        self._owned_objects.forget(key)
-        self._revisions.forget(key)
+        self._preparation.forget(key)
         self._source.tried.forget(key)
 
     async def _refuse(self, watched: WatchedNodeSet, refusal: Refusal) -> None:
@@ -127,54 +125,29 @@ class NodeSetLoop:
         await self._write_status(watched, after)
 
     async def _reconcile(self, watched: WatchedNodeSet, parsed: NodeSetObject) -> timedelta | None:
-        conf = in_force(parsed, self._source.tried.of(parsed))
-        node_set, pods = conf.node_set, self._gathering.pods(conf.node_set)
-        if node_set.metadata.deletion_timestamp is not None:
+        neighbours = self._gathering.neighbours(parsed)
+        admission = admit(parsed, self._source.tried.of(parsed), neighbours.others)
+        node_set, pods = admission.node_set, neighbours.pods
+        if parsed.metadata.deletion_timestamp is not None:
             if watched.is_orphaning or not NODE_SET.has_finalizer(watched):
                 return None
             if not pods:
                 await self._actuator.clean_up(node_set)
                 await NODE_SET.remove_finalizer(self._kube, watched)
                 return None
-            before = node_set.status  # Kubernetes deletes the revisions after the NodeSet
-            revision = CurrentRevision(hash=before.node_set_hash, collisions=before.collision_count)
-            facts = self._gathering.gather(conf, pods, revision=revision)
-            return await self._carry_out(watched, facts, Outcome())
-        others = self._gathering.others(node_set)
-        refusal = places.refusal(node_set, others)
-        if refusal is not None and not pods:
-            await self._refuse(watched, refusal)
+        elif admission.refusal is not None and not pods:
+            await self._refuse(watched, admission.refusal)
             return None
-        watched = await NODE_SET.add_finalizer(self._kube, self._node_sets, watched)
-        objects = await self._owned_objects.keep(node_set)
-        key_step = self._source.key_step(node_set)  # once: a revision and its pods share it
-        in_use = {pod.revision for pod in pods}
-        revision = await self._revisions.keep(node_set, in_use, key_step)
-        facts = self._gathering.gather(
-            conf,
-            pods,
-            others=others,
-            revision=revision,
-            key_step=key_step,
-            refusal=refusal or objects.refusal or _refused_conf(conf),
-        )
-        return await self._carry_out(watched, facts, _prepared(objects, revision))
-
-    async def _carry_out(
-        self, watched: WatchedNodeSet, facts: NodeSetFacts, prepared: Outcome
-    ) -> timedelta:
-        """Plan, act, and report; return the delay until the next look.
-
-        prepared: the outcome of what had to be done before the plan.
-        """
-        node_set = facts.node_set
+        else:
+            watched = await NODE_SET.add_finalizer(self._kube, self._node_sets, watched)
+        prepared = await self._preparation.prepare(admission, {pod.revision for pod in pods})
+        facts = self._gathering.gather(admission.conf, neighbours, prepared)
         plan = planning.plan(facts)
         self._views.follow(node_set.controller, node_set.metadata.uid, plan.follow)
-        outcome = prepared + await self._actuator.act(facts, plan)
+        outcome = await self._actuator.act(facts, plan, prepared.outcome)
         await self._write_status(watched, status.compute(facts, plan, outcome))
         _raise_first(outcome)
-        recheck = timedelta(seconds=RECHECK_S)
-        return min(recheck, *outcome.delays, recheck if plan.due is None else plan.due)
+        return min([timedelta(seconds=RECHECK_S), *plan.delays, *outcome.delays])
 
     async def _write_status(self, watched: WatchedNodeSet, after: NodeSetStatus) -> None:
         await NODE_SET.write_status(self._kube, self._node_sets, watched, after)
@@ -220,15 +193,6 @@ def _worker_facts(node: KubeNodeFacts) -> tuple[object, ...]:
 def _placement_facts(node: KubeNodeFacts) -> tuple[object, ...]:
     host = node.annotations.get(HOST_ANNOTATION)
     return node.labels, node.taints, node.is_unschedulable, node.is_deleting, host
-
-
-def _refused_conf(conf: ConfInForce) -> Refusal | None:
-    return Refusal(reason="BadInput", text=conf.refused) if conf.refused else None
-
-
-def _prepared(objects: ObjectsResult, revision: CurrentRevision) -> Outcome:
-    failed = () if revision.failure is None else (revision.failure,)
-    return Outcome(failures=(*objects.failures, *failed))
 
 
 def _raise_first(outcome: Outcome) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.model.affinity import INTEGER, NodeTerm, Requirement, Selector, Toleration
 from slurmruntime.model.objects import JsonObject
-from slurmruntime.values.faults import Fault, Refused
+from slurmruntime.values.faults import Fault, Refusal
 
 _LISTING: Final = ("In", "NotIn")
 _COMPARING: Final = ("Gt", "Lt")
@@ -75,12 +75,16 @@ class NodeConstraints:
     tolerations: tuple[Toleration, ...]
 
 
-def placing(spec: JsonObject) -> NodeConstraints | Refused:
-    """Read the constraints from a pod's specification, or return which field Kubernetes or we do not accept."""
+def placing(spec: JsonObject) -> NodeConstraints:
+    """Read the constraints from a pod's specification.
+
+    Raises:
+        Refusal: Kubernetes or we do not accept a field.
+    """
     try:
         constraints = msgspec.convert(spec, _Spec)
     except msgspec.ValidationError as error:
-        return Refused((Fault("spec.template.spec", str(error)),))
+        raise Refusal(Fault("spec.template.spec", str(error))) from error
     affinity = constraints.affinity.node_affinity if constraints.affinity else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
     terms = tuple(

@@ -6,9 +6,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Literal
 
 from slurmoperator.nodesets import names
-from slurmoperator.nodesets.owned.conf_trials import ConfInForce
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.workers import OnNode, WorkerKey, is_on_nodes
@@ -30,6 +30,25 @@ class Refusal:
     reason: str
     """The reason of the condition, in CamelCase."""
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfInForce:
+    """The `extraConf` that workers get."""
+
+    node_set: NodeSetObject
+    """The NodeSet with the `extraConf` that workers get."""
+    accepted: str | None
+    """What slurmctld last accepted; None if nothing was ever tried."""
+    truth: Literal["True", "False", "Unknown"]
+    reason: str
+    text: str
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Why there are no new workers; None if there may be."""
+        is_refused = self.truth == "False" and self.accepted is None
+        return Refusal(reason="BadInput", text=self.text) if is_refused else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,35 +1,26 @@
-"""Where workers should be if each fitting Kubernetes node gets one, and which NodeSets get none: pure."""
+"""Where workers should be if each fitting Kubernetes node gets one: pure."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from slurmoperator.nodesets.plan.look import NodeSetFacts, PodFacts, Refusal
+from slurmoperator.nodesets.plan.look import NodeSetFacts, PodFacts
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.placing import NodeConstraints
 from slurmoperator.objects.placing import placing as read_placing
-from slurmoperator.objects.workers import OnNode, WorkerKey, age, is_on_nodes, namesakes
+from slurmoperator.objects.workers import OnNode, WorkerKey, age, is_on_nodes
 from slurmoperator.rendering.node_sets.worker import worker_tolerations
 from slurmoperator.workers import placing
 from slurmoperator.workers.placing import NodePlan
 from slurmruntime.model.nodes import KubeNodeFacts
-from slurmruntime.values.faults import Refused
-
-
-def refusal(node_set: NodeSetObject, others: Iterable[NodeSetObject]) -> Refusal | None:
-    """Return why a NodeSet gets no workers beside the others of its Slurm; None if it does."""
-    if is_on_nodes(node_set) and isinstance(constraints := _constraints(node_set), Refused):
-        return Refusal(reason="BadInput", text=constraints.text)
-    if older := namesakes((node_set, *others)).get(node_set.metadata.uid, ""):
-        text = f"its Slurm node names clash with those of NodeSet {older}: set another spec.template.spec.hostname in one of them"
-        return Refusal(reason="BadInput", text=text)
-    return None
+from slurmruntime.values.faults import Refusal
 
 
 def node_plan(facts: NodeSetFacts, existing: Iterable[tuple[WorkerKey, PodFacts]]) -> NodePlan:
     """Return where workers should be, and which have to leave."""
     current = {key.kube_node: key.host for key, _ in existing if isinstance(key, OnNode)}
-    constraints = _constraints(facts.node_set)
-    if isinstance(constraints, Refused):  # existing workers stay where they are
+    try:
+        constraints = constraints_of(facts.node_set)
+    except Refusal:  # existing workers stay where they are
         return NodePlan(hosts=current, leaving={})
     free = [node for name, node in facts.kube_nodes.items() if name not in current]
     return placing.plan(
@@ -42,12 +33,14 @@ def node_plan(facts: NodeSetFacts, existing: Iterable[tuple[WorkerKey, PodFacts]
     )
 
 
-def _constraints(node_set: NodeSetObject) -> NodeConstraints | Refused:
-    """Return where its workers may run, or why that cannot be read."""
+def constraints_of(node_set: NodeSetObject) -> NodeConstraints:
+    """Return where its workers may run.
+
+    Raises:
+        Refusal: that cannot be read.
+    """
     constraints = read_placing(node_set.spec.pod_spec)
     ours = read_placing({"tolerations": worker_tolerations(node_set)})
-    if isinstance(constraints, Refused) or isinstance(ours, Refused):
-        return constraints
     return replace(constraints, tolerations=(*ours.tolerations, *constraints.tolerations))
 
 
@@ -78,8 +71,9 @@ def _host_owners(facts: NodeSetFacts, kube_nodes: Iterable[KubeNodeFacts]) -> di
 
 
 def _fitting_hosts(facts: NodeSetFacts, node_set: NodeSetObject) -> frozenset[str]:
-    constraints = _constraints(node_set)
-    if isinstance(constraints, Refused):
+    try:
+        constraints = constraints_of(node_set)
+    except Refusal:
         return frozenset()
     return placing.fitting_hosts(
         facts.kube_nodes.values(),

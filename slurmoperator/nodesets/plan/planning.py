@@ -75,7 +75,7 @@ class NodeSetPlan:
     """Why fitting Kubernetes nodes get no worker."""
     unserved: tuple[str, ...]
     """Texts about fields that are accepted but have no effect."""
-    due: timedelta | None
+    delays: tuple[timedelta, ...]
     """When something changes without an event."""
 
 
@@ -105,7 +105,7 @@ def plan(facts: NodeSetFacts) -> NodeSetPlan:
         strays=tuple(pod.name for pod in facts.pods if pod.key is None),
         placing_faults=case.nodes.faults if case.nodes else (),
         unserved=tuple(_unserved(facts.node_set)),
-        due=_due(facts, planned),
+        delays=tuple(_delays(facts, planned)),
     )
 
 
@@ -232,16 +232,14 @@ def _unserved(node_set: NodeSetObject) -> Iterator[str]:
         yield "spec.pruneSlurmNodeRecords: has no effect without scalingMode: DaemonSet; delete records with scontrol delete nodename=NAME"
 
 
-def _due(facts: NodeSetFacts, planned: Iterable[Worker]) -> timedelta | None:
-    """Return when a decision is to be made again, or a worker becomes available or late."""
-    delays = []
+def _delays(facts: NodeSetFacts, planned: Iterable[Worker]) -> Iterator[timedelta]:
+    """Yield when a decision is to be made again, or a worker becomes available or late."""
     for worker in planned:
         if (retry_after := worker.decision.retry_after) is not None:
-            delays.append(retry_after)
+            yield retry_after
         if (pod := worker.pod) is None:
             continue
-        if pod.worker.stage is PodStage.READY:
-            delays.append(workers.wait(pod, facts))
-        elif (due := troubles.due(pod, facts.now)) is not None:
-            delays.append(due)
-    return min((delay for delay in delays if delay > timedelta(0)), default=None)
+        is_ready = pod.worker.stage is PodStage.READY
+        due = workers.wait(pod, facts) if is_ready else troubles.due(pod, facts.now)
+        if due is not None and due > timedelta(0):
+            yield due

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from hypothesis import strategies as st
 
 from slurmoperator.nodesets import names
-from slurmoperator.nodesets.owned.conf_trials import in_force
+from slurmoperator.nodesets.plan.admission import in_force
 from slurmoperator.nodesets.plan.look import (
     NodeSetFacts,
     PodFacts,

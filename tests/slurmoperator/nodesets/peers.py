@@ -29,7 +29,7 @@ from slurmruntime.kube.meta import rfc3339
 from slurmruntime.kube.node_objects import NODES
 from slurmruntime.model.nodes import KubeNodeFacts
 from slurmruntime.process.metrics import Metrics
-from slurmruntime.values.faults import Fault, Refused
+from slurmruntime.values.faults import Fault, Refusal
 from tests.make.apiserver import Manifest
 from tests.make.applied import ApplyingServer
 from tests.make.processes import process
@@ -66,10 +66,10 @@ def node_set(name: str = "gpu", *, replicas: int, **changes: Any) -> Manifest:
     return made
 
 
-def worker_pod(of: NodeSetObject, key: WorkerKey, key_step: int) -> dict[str, Any] | Refused:
+def worker_pod(of: NodeSetObject, key: WorkerKey, key_step: int) -> dict[str, Any]:
     """The least that makes a worker; one that cannot be made has a wrong image."""
     if "image" not in (of.spec.slurmd or {}):
-        return Refused((Fault("spec.slurmd.image", "expected an image"),))
+        raise Refusal(Fault("spec.slurmd.image", "expected an image"))
     image = of.spec.slurmd["image"] if of.spec.slurmd else ""
     spec: dict[str, Any] = {"hostname": host_name(of, key), "containers": [{"image": image}]}
     if of.spec.volume_claim_templates:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from slurmoperator.nodesets import names
-from slurmoperator.nodesets.owned.conf_trials import in_force
 from slurmoperator.nodesets.plan import planning, status
+from slurmoperator.nodesets.plan.admission import in_force
 from slurmoperator.nodesets.plan.look import NodeSetFacts, Outcome, SlurmFacts, pod_facts
 from slurmoperator.nodesets.plan.workers import Worker
 from slurmoperator.objects.nodeset import NodeSetObject, NodeSetSpec
