@@ -4,7 +4,7 @@ They have the names that `deploy/slurm/chart` gives in a release of the cluster'
 """
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 from slurmoperator.configuration import lines
@@ -20,6 +20,7 @@ from slurmoperator.objects.own.slurm_cluster import (
 from slurmoperator.objects.parts import API_VERSION
 from slurmruntime.crd import restapis
 from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.model.objects import JsonDict, JsonObject
 
 CLUSTER_LABEL: Final = "slurm-bridge.dev/cluster"
 """On the objects of a SlurmCluster: its name."""
@@ -36,15 +37,13 @@ auth_provider = none
 """The users are those of the image, and none can log in with a password."""
 _ALL: Final = ClusterPartition(name="all", default=True)
 
-Body = dict[str, Any]
 
-
-def expand(cluster: SlurmClusterObject) -> tuple[Body, ...]:
+def expand(cluster: SlurmClusterObject) -> tuple[JsonDict, ...]:
     """Return all objects as server-side apply takes them. Objects come before those that refer to them."""
     return tuple(_objects(cluster))
 
 
-def extra_objects(metadata: ObjectMetadata) -> tuple[Body, ...]:
+def extra_objects(metadata: ObjectMetadata) -> tuple[JsonDict, ...]:
     """Return apiVersion, kind and metadata of the objects that are not of the six kinds."""
     return tuple(
         _identity("v1", kind, metadata.namespace, name)
@@ -52,7 +51,7 @@ def extra_objects(metadata: ObjectMetadata) -> tuple[Body, ...]:
     )
 
 
-def _objects(cluster: SlurmClusterObject) -> Iterator[Body]:
+def _objects(cluster: SlurmClusterObject) -> Iterator[JsonDict]:
     spec, name = cluster.spec, cluster.metadata.name
     if spec.config_files:
         yield _owned(cluster, "v1", "ConfigMap", _files(name), data=dict(spec.config_files))
@@ -88,7 +87,7 @@ def _objects(cluster: SlurmClusterObject) -> Iterator[Body]:
         yield _part(cluster, "Token", f"{name}-{token.name}", token_spec)
 
 
-def _rest_api(cluster: SlurmClusterObject) -> Body:
+def _rest_api(cluster: SlurmClusterObject) -> JsonDict:
     spec, name = cluster.spec, cluster.metadata.name
     rest_api = spec.rest_api or ClusterRestApi()
     rest_api_spec = {
@@ -104,7 +103,7 @@ def _rest_api(cluster: SlurmClusterObject) -> Body:
     return body
 
 
-def _accounting(cluster: SlurmClusterObject) -> Body:
+def _accounting(cluster: SlurmClusterObject) -> JsonDict:
     spec = cluster.spec
     accounting = spec.accounting
     if accounting and (address := accounting.external):
@@ -124,10 +123,10 @@ def _accounting(cluster: SlurmClusterObject) -> Body:
     return accounting_spec
 
 
-def _controller(cluster: SlurmClusterObject) -> Body:
+def _controller(cluster: SlurmClusterObject) -> JsonDict:
     spec, name = cluster.spec, cluster.metadata.name
     settings = [f"{key}={lines.quoted(str(value))}" for key, value in sorted(spec.config.items())]
-    controller_spec: Body = {
+    controller_spec: JsonDict = {
         **_keys(name),
         **_container(spec, "slurmctld"),
         "extraConf": "".join(f"{line}\n" for line in (*settings, *_partitions(spec))),
@@ -174,14 +173,14 @@ def _partitions(spec: SlurmClusterSpec) -> Iterator[str]:
         yield " ".join(settings)
 
 
-def _node_set(cluster: SlurmClusterObject, nodes: ClusterNodes) -> Body:
+def _node_set(cluster: SlurmClusterObject, nodes: ClusterNodes) -> JsonDict:
     spec = cluster.spec
     template = nodes.template
     pod_spec = dict(template.spec or {}) if template else {}
     metadata = template.metadata if template else None
     settings = [f"Gres={nodes.gres}"] if nodes.gres else []
     settings += [f"Features={','.join(nodes.features)}"] if nodes.features else []
-    node_set_spec: Body = {
+    node_set_spec: JsonDict = {
         "controllerRef": {"name": cluster.metadata.name},
         "replicas": 0 if spec.suspend else nodes.replicas,
         "template": {"spec": {"hostname": f"{nodes.name}-", **pod_spec}},
@@ -199,21 +198,21 @@ def _node_set(cluster: SlurmClusterObject, nodes: ClusterNodes) -> Body:
     return node_set_spec
 
 
-def _container(spec: SlurmClusterSpec, daemon: str) -> Body:
+def _container(spec: SlurmClusterSpec, daemon: str) -> JsonDict:
     if not spec.image:
         return {}
     image = spec.image.replace("{daemon}", daemon).replace("{version}", spec.version)
     return {daemon: {"image": image}}
 
 
-def _keys(cluster: str) -> Body:
+def _keys(cluster: str) -> JsonDict:
     return {
         "slurmKeyRef": _key(f"{cluster}-auth-slurm", "slurm.key"),
         "jwtKeyRef": _key(f"{cluster}-auth-jwt", "jwt.key"),
     }
 
 
-def _key(name: str, key: str) -> Body:
+def _key(name: str, key: str) -> JsonDict:
     return {"name": name, "key": key}
 
 
@@ -225,7 +224,7 @@ def _sssd(cluster: str) -> str:
     return f"{cluster}-sssd-conf"
 
 
-def _identity(api_version: str, kind: str, namespace: str, name: str) -> Body:
+def _identity(api_version: str, kind: str, namespace: str, name: str) -> JsonDict:
     return {
         "apiVersion": api_version,
         "kind": kind,
@@ -233,13 +232,13 @@ def _identity(api_version: str, kind: str, namespace: str, name: str) -> Body:
     }
 
 
-def _part(cluster: SlurmClusterObject, kind: str, name: str, spec: Mapping[str, Any]) -> Body:
+def _part(cluster: SlurmClusterObject, kind: str, name: str, spec: JsonObject) -> JsonDict:
     return _owned(cluster, API_VERSION, kind, name, spec=spec)
 
 
 def _owned(
     cluster: SlurmClusterObject, api_version: str, kind: str, name: str, **fields: Any
-) -> Body:
+) -> JsonDict:
     meta = cluster.metadata
     owner = {
         "apiVersion": slurm_cluster.API_VERSION,

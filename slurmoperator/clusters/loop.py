@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from structlog.contextvars import bind_contextvars
@@ -27,6 +27,7 @@ from slurmruntime.kube.apply.ownership import OwnershipMetadata
 from slurmruntime.kube.cache import Cache, Index
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.leading.controller import Controller, Process, Watch
+from slurmruntime.model.objects import JsonObject
 from slurmruntime.values.errors import PEER_ERRORS, PeerError
 
 _log = structlog.get_logger(__name__)
@@ -184,9 +185,7 @@ class ClusterLoop:
         _log.info("cluster.applied", applied=remaining.body["kind"])
         return _AppliedObject(remaining, metadata.generation)
 
-    async def _write(
-        self, body: Mapping[str, Any], uid: str, owner: ObjectOwner
-    ) -> OwnershipMetadata:
+    async def _write(self, body: JsonObject, uid: str, owner: ObjectOwner) -> OwnershipMetadata:
         yields = not owner.takes_over
         return await writes.apply(self._kube, body, manager=owner.manager, uid=uid, yields=yields)
 

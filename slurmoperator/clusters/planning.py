@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from slurmoperator.clusters import expanding, yielding
 from slurmoperator.clusters.yielding import RemainingBody
@@ -13,11 +13,11 @@ from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube.apply import ownership
 from slurmruntime.kube.apply.owned_objects import ObjectOwner
 from slurmruntime.kube.apply.ownership import Ownership, OwnershipMetadata
+from slurmruntime.model.objects import JsonObject
 
 MANAGER: Final = "slurm-bridge-cluster"
 """Our field manager on the objects of SlurmClusters."""
 
-Body = Mapping[str, Any]
 ObjectId = tuple[str, str]
 """Kind and name."""
 
@@ -27,7 +27,7 @@ class ClusterSituation:
     """What one look at a SlurmCluster has read."""
 
     cluster: SlurmClusterObject
-    desired: Sequence[Body]
+    desired: Sequence[JsonObject]
     """The objects that it expands into, in the order in which they are applied."""
     existing: Mapping[ObjectId, OwnershipMetadata]
     """The objects that have the names of the desired ones."""
@@ -55,7 +55,7 @@ class ClusterPlan:
     objects: tuple[ObjectPlan, ...] = ()
     late: tuple[str, ...] = ()
     """Messages about objects that are being deleted, and come back once they are gone."""
-    unwanted: tuple[Body, ...] = ()
+    unwanted: tuple[JsonObject, ...] = ()
     """Objects that we may have created and that are no longer desired; none while it is doubtful whether the desired ones are there."""
 
 
@@ -65,7 +65,7 @@ class ReleasePlan:
 
     is_done: bool = False
     """Whether nothing keeps it any more."""
-    unwanted: tuple[Body, ...] = ()
+    unwanted: tuple[JsonObject, ...] = ()
     """Its NodeSets, whose workers go when their jobs have ended."""
     waits: tuple[str, ...] = ()
     """What it waits for."""
@@ -77,12 +77,12 @@ def object_owner(metadata: ObjectMetadata) -> ObjectOwner:
     return ObjectOwner(uid=metadata.uid, manager=MANAGER, takes_over=takes_over)
 
 
-def object_id(body: Body) -> ObjectId:
+def object_id(body: JsonObject) -> ObjectId:
     """Return the kind and name of a body."""
     return str(body["kind"]), str(body["metadata"]["name"])
 
 
-def node_set_identity(metadata: ObjectMetadata) -> Body:
+def node_set_identity(metadata: ObjectMetadata) -> JsonObject:
     """Return apiVersion, kind, name and namespace of a NodeSet."""
     return _identity("NodeSet", metadata.namespace, metadata.name)
 
@@ -132,7 +132,7 @@ def plan_release(namespace: str, node_sets: Mapping[str, bool]) -> ReleasePlan:
     )
 
 
-def _unwanted(situation: ClusterSituation) -> Iterator[Body]:
+def _unwanted(situation: ClusterSituation) -> Iterator[JsonObject]:
     metadata = situation.cluster.metadata
     desired = {object_id(body) for body in situation.desired}
     for kind, name in situation.children:
@@ -143,7 +143,7 @@ def _unwanted(situation: ClusterSituation) -> Iterator[Body]:
             yield extra
 
 
-def _identity(kind: str, namespace: str, name: str) -> Body:
+def _identity(kind: str, namespace: str, name: str) -> JsonObject:
     metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata}
 

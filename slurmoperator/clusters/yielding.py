@@ -6,10 +6,10 @@ autoscaler or a person may take over a field of an object that we created; we ap
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from slurmruntime.kube.apply import ownership
 from slurmruntime.kube.apply.ownership import OwnershipMetadata
+from slurmruntime.model.objects import JsonDict, JsonObject
 
 _ALWAYS_OURS = frozenset({"apiVersion", "kind", "metadata"})
 
@@ -18,13 +18,13 @@ _ALWAYS_OURS = frozenset({"apiVersion", "kind", "metadata"})
 class RemainingBody:
     """A body without the fields of others."""
 
-    body: Mapping[str, Any]
+    body: JsonObject
     foreign_fields: tuple[str, ...]
     """Paths of the fields that others own, such as `spec.replicas`."""
 
 
 def drop_foreign_fields(
-    body: Mapping[str, Any], existing: OwnershipMetadata | None, manager: str
+    body: JsonObject, existing: OwnershipMetadata | None, manager: str
 ) -> RemainingBody:
     """Return a body without the fields that others own and we do not."""
     if existing is None or (ours := ownership.held_by(existing, manager)) is None:
@@ -49,12 +49,12 @@ def drop_fields(remaining: RemainingBody, fields: Collection[str]) -> RemainingB
     )
 
 
-def _content(body: Mapping[str, Any]) -> Mapping[str, Any]:
+def _content(body: JsonObject) -> JsonObject:
     return {key: value for key, value in body.items() if key not in _ALWAYS_OURS}
 
 
 def _foreign(
-    node: Mapping[str, Any], ours: Mapping[str, Any], theirs: Sequence[Mapping[str, Any]], at: str
+    node: JsonObject, ours: JsonObject, theirs: Sequence[JsonObject], at: str
 ) -> Iterator[str]:
     """Yield the paths of the fields that only others own."""
     for key, value in node.items():
@@ -67,7 +67,7 @@ def _foreign(
             yield path
 
 
-def _paths(node: Mapping[str, Any], at: str) -> Iterator[str]:
+def _paths(node: JsonObject, at: str) -> Iterator[str]:
     for key, value in node.items():
         path = f"{at}.{key}".removeprefix(".")
         yield path
@@ -75,8 +75,8 @@ def _paths(node: Mapping[str, Any], at: str) -> Iterator[str]:
             yield from _paths(value, path)
 
 
-def _without(node: Mapping[str, Any], at: str, dropped: frozenset[str]) -> dict[str, Any]:
-    remaining: dict[str, Any] = {}
+def _without(node: JsonObject, at: str, dropped: frozenset[str]) -> JsonDict:
+    remaining: JsonDict = {}
     for key, value in node.items():
         path = f"{at}.{key}".removeprefix(".")
         if path not in dropped:
