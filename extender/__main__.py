@@ -260,10 +260,7 @@ def build_submitter(
         placeholders=term.placeholders,
         gatherer=Gatherer(
             program.kube,
-            policy=PolicySource(
-                current=lambda: policy_file.current,
-                slurm_user=lambda: inspection.slurm_user(program.slurm),
-            ),
+            policy=PolicySource(policy_file, program.slurm, program.clock),
             owners=owners,
             bridged=bridged,
             devices=devices,
@@ -313,7 +310,7 @@ def build_device_giver(
         caches=DeviceCaches(
             claims=mirror.claims, slices=mirror.slices, kube_nodes=mirror.kube_nodes
         ),
-        counting=DeviceCounting(profiles=_profiles(program), gres=bridged.gres),
+        counting=DeviceCounting(profiles=_profiles(program), bridged=bridged),
         clock=program.clock,
         wake=term.wake,
     )

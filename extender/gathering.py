@@ -3,8 +3,7 @@
 `bridge.domain.request.effective` defines whose owners matter, and decides on everything at once.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.pods import Pod
@@ -14,6 +13,7 @@ from bridge.domain.request.effective import RequestFacts, deciding_members, form
 from bridge.domain.request.rules import Policy
 from bridge.domain.workloads.workload import Workload
 from bridge.kube.volumes import Volumes
+from bridge.settings.policy_file import PolicyFile
 from extender.claims.asking import ClaimAsker
 from extender.nodes import BridgedNodes
 from extender.owners import Owners
@@ -21,6 +21,8 @@ from extender.volumes import ClaimReader
 from slurmruntime.kube import errors, objects
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.process.clock import Clock
+from slurmruntime.slurm import inspection
+from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values.faults import Fault
 from slurmruntime.values.ids import SlurmNode
 
@@ -29,13 +31,26 @@ _MOST_CACHED = 4096
 _OPERATORS_CACHED_S = 600.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicySource:
-    """Where the rules for requests come from."""
+    """Where the rules for requests come from, and the user that no rule may result in."""
 
-    current: Callable[[], Policy]
-    slurm_user: Callable[[], Awaitable[frozenset[str]]]
-    """Reads name and uid of SlurmUser; no rule may result in that user."""
+    def __init__(self, policy_file: PolicyFile, slurm: SlurmClient, clock: Clock) -> None:
+        self._file = policy_file
+        self._slurm = slurm
+        self._clock = clock
+        self._slurm_user: tuple[float, frozenset[str]] | None = None
+
+    @property
+    def current(self) -> Policy:
+        """The policy that is in force."""
+        return self._file.current
+
+    async def operators(self) -> frozenset[str]:
+        """Return name and uid of SlurmUser; cached, because slurmctld reads them only at startup."""
+        now = self._clock.monotonic()
+        if self._slurm_user is None or now - self._slurm_user[0] > _OPERATORS_CACHED_S:
+            self._slurm_user = (now, await inspection.slurm_user(self._slurm))
+        return self._slurm_user[1]
 
 
 class Gatherer:
@@ -53,14 +68,12 @@ class Gatherer:
     ) -> None:
         """devices: reads resource claims; None without device profiles."""
         self._kube = kube
-        self._policy = policy.current
+        self._policy = policy
         self._owners = owners
         self._bridged = bridged
         self._claims = ClaimReader(Volumes(kube))
         self._devices = devices
         self._clock = clock
-        self._read_slurm_user = policy.slurm_user
-        self._slurm_user: tuple[float, frozenset[str]] | None = None
         self._labels: dict[str, tuple[float, Mapping[str, str]]] = {}
 
     async def request(
@@ -83,7 +96,7 @@ class Gatherer:
             KubeError: an owner, the namespace or a volume could not be read.
             SlurmError: Slurm's nodes could not be read.
         """
-        policy = self._policy()
+        policy = self._policy.current
         former_request = former(submitted, members)
         unclaimable: tuple[Fault, ...] = ()
         if self._devices is not None:
@@ -108,7 +121,7 @@ class Gatherer:
             KubeError: an owner or the namespace could not be read.
             SlurmError: SlurmUser could not be read.
         """
-        policy = self._policy()
+        policy = self._policy.current
         attributed = [pod] if policy.acts_for_others(attribution.maker(pod)) else []
         return await self._provenance(pod.namespace, attributed, policy), policy
 
@@ -119,15 +132,8 @@ class Gatherer:
             namespace_labels=await self._namespace_labels(namespace)
             if policy.asks_for_labels
             else {},
-            operators=await self._operators(),
+            operators=await self._policy.operators(),
         )
-
-    async def _operators(self) -> frozenset[str]:
-        """Return name and uid of SlurmUser; cached, because slurmctld reads them only at startup."""
-        now = self._clock.monotonic()
-        if self._slurm_user is None or now - self._slurm_user[0] > _OPERATORS_CACHED_S:
-            self._slurm_user = (now, await self._read_slurm_user())
-        return self._slurm_user[1]
 
     async def _namespace_labels(self, namespace: str) -> Mapping[str, str]:
         now = self._clock.monotonic()

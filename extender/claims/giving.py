@@ -37,6 +37,7 @@ from bridge.reconcile.actuator import NotGiven
 from bridge.slurm import nodes
 from bridge.slurm.allocated import devices
 from extender.claims.known import KnownClaims
+from extender.nodes import BridgedNodes
 from slurmclient.watching.in_turn import in_turn
 from slurmruntime.kube import errors
 from slurmruntime.kube.cache import Cache
@@ -76,8 +77,8 @@ class DeviceCounting:
 
     profiles: Profiles
     """Map devices to GRES."""
-    gres: Callable[[SlurmNode], str | None]
-    """Returns the GRES of a node as of the last reading of Slurm; None if unknown."""
+    bridged: BridgedNodes
+    """Knows the GRES of nodes as of the last reading of Slurm."""
 
 
 class Devices:
@@ -104,7 +105,7 @@ class Devices:
         self._in_pool = caches.claims.index(lambda claim: {device.pool for device in claim.devices})
         self._slices_of = caches.slices.index(lambda slice_: [slice_.node] if slice_.node else [])
         self._kube_nodes = caches.kube_nodes
-        self._gres = counting.gres
+        self._bridged = counting.bridged
         self._profiles = counting.profiles
         self._clock = clock
         self._wake = wake
@@ -270,7 +271,7 @@ class Devices:
 
     async def _registered(self, node: SlurmNode, present: Inventory, wanted: Iterable[str]) -> str:
         """Return the node's GRES in Slurm, as last read if that agrees with the ResourceSlices."""
-        known = self._gres(node)
+        known = self._bridged.gres(node)
         if known is not None and giving.agree(present, gres.counted(known), wanted):
             return known
         return (await nodes.node(self._slurm, node)).gres

@@ -30,7 +30,7 @@ MECHANICAL = {
 def test_a_plan_is_made_in_one_place_and_facts_are_gathered_in_one() -> None:
     calls = [
         (ast.unparse(node.func), module(path))
-        for path in files("bridge", "controllers", "extender", "slurmruntime")
+        for path in files("bridge/domain/nodes", "controllers")
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.Call)
     ]

@@ -1,6 +1,7 @@
 """A leader that gives devices, among its peers in memory."""
 
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -88,7 +89,10 @@ class Stage:
             KnownClaims(claims, self.everyone, self.classes),
             slurm,  # type: ignore[arg-type]  # all that is called
             caches=DeviceCaches(claims=self.everyone, slices=slices, kube_nodes=self.kube_nodes),
-            counting=DeviceCounting(profiles=profiles.read(PROFILES), gres=lambda _: self.gres),
+            counting=DeviceCounting(
+                profiles=profiles.read(PROFILES),
+                bridged=SimpleNamespace(gres=lambda _: self.gres),  # type: ignore[arg-type]  # all that is asked
+            ),
             clock=clock,
             wake=self.woken.append,
         )

@@ -163,9 +163,20 @@ class Stage:
     submitter: Submitter
 
 
-async def slurm_user() -> frozenset[str]:
-    """SlurmUser, as slurmrestd tells it."""
-    return frozenset({"slurmy", "64999"})
+class Rules(PolicySource):
+    """The policy as it is now, and SlurmUser as slurmrestd tells it."""
+
+    def __init__(self, policy: Callable[[], Policy]) -> None:
+        self._policy = policy
+
+    @property
+    @override
+    def current(self) -> Policy:
+        return self._policy()
+
+    @override
+    async def operators(self) -> frozenset[str]:
+        return frozenset({"slurmy", "64999"})
 
 
 def stage(policy: Callable[[], Policy], defaults: Defaults, pool: Pool) -> Stage:
@@ -181,7 +192,7 @@ def stage(policy: Callable[[], Policy], defaults: Defaults, pool: Pool) -> Stage
     )
     gatherer = Gatherer(
         namespaces,
-        policy=PolicySource(current=policy, slurm_user=slurm_user),
+        policy=Rules(policy),
         owners=Owners(cluster, clock),
         bridged=Nodes(pool),
         clock=clock,
