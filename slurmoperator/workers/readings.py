@@ -34,17 +34,21 @@ class WorkerReadings:
     _last: WorkerReading | None = None
     _sure_from_s: dict[str, float] = field(default_factory=dict)
     _quiet: dict[str, int] = field(default_factory=dict)
+    _observations: dict[str, WorkerObservation] = field(default_factory=dict)
+    """Those already made; the next reading or write changes what is known."""
 
     def wrote(self, node: str, at_s: float, *, is_lost: bool = False) -> None:
         """Record a write whose reply came, or was lost, at that moment."""
         self._sure_from_s[node] = at_s + (self.lost_reply_s if is_lost else 0.0)
         self._quiet.pop(node, None)
+        self._observations.pop(node, None)
 
     def read(self, reading: WorkerReading) -> None:
         """Record a successful reading; `failed` records the others."""
         if self._last is not None and reading.began_s <= self._last.began_s:
             return
         self._last = reading
+        self._observations.clear()
         if not reading.is_complete:
             self._quiet.clear()
             return
@@ -58,9 +62,15 @@ class WorkerReadings:
         """Forget everything: Slurm could not be read."""
         self._last = None
         self._quiet.clear()
+        self._observations.clear()
 
     def seen(self, node: str) -> WorkerObservation:
         """Return what is known of a node now."""
+        if node not in self._observations:
+            self._observations[node] = self._observe(node)
+        return self._observations[node]
+
+    def _observe(self, node: str) -> WorkerObservation:
         last = self._last
         if last is None or not last.is_complete or not self._is_after(node, last):
             return WorkerObservation(is_sure=False)

@@ -3,6 +3,7 @@
 from typing import Final
 
 from slurmoperator.nodesets.plan import planning, status
+from slurmoperator.nodesets.plan.admission import admit
 from slurmoperator.nodesets.plan.look import NodeSetFacts, Outcome, ReservationStatus
 from slurmoperator.objects.workers import host_name
 from slurmoperator.workers.actions import (
@@ -22,6 +23,13 @@ OUTCOMES: Final = (
         reservation=ReservationStatus(is_reserved=True, reason="Reserved", text="from now"),
     ),
 )
+
+
+def a_node_set_is_admitted_or_refused_with_a_reason(facts: NodeSetFacts) -> None:
+    admission = admit(facts.node_set, None, facts.others)
+
+    assert admission == admit(facts.node_set, None, facts.others)
+    assert admission.refusal is None or (admission.refusal.text and not facts.is_leaving)
 
 
 def there_is_one_plan_and_one_status_for_any_facts(facts: NodeSetFacts) -> None:
@@ -152,6 +160,7 @@ def a_worker_returns_only_to_a_node_that_exists(facts: NodeSetFacts) -> None:
 
 
 PROPERTIES: Final = (
+    a_node_set_is_admitted_or_refused_with_a_reason,
     there_is_one_plan_and_one_status_for_any_facts,
     a_worker_that_runs_is_deleted_or_released_only_on_proof,
     no_drain_of_somebody_else_is_lifted,
