@@ -56,6 +56,8 @@ def plan(facts: NodeFacts, settings: NodeSettings) -> NodePlan:
     if not facts.is_confirmed and not is_harmless:
         others = (companion.name for companion in facts.companions)
         return NodePlan(confirm=(*others, facts.name), reason=step.reason)
+    if not facts.rivals and facts.retry is None:
+        return step
     rivals = tuple(action for rival in facts.rivals for action in _yield_to(rival, facts.kube_node))
     delays = [delay for delay in (step.again, facts.retry) if delay is not None]
     return replace(step, rivals=rivals, again=min(delays, default=None))

@@ -77,7 +77,7 @@ class Record:
     partitions: tuple[str, ...] = ()
     """Partitions that the node should be in and is not."""
     features: tuple[str, ...] = ()
-    """Those of a record that belongs to a slurmd, with ours (`shared_features`)."""
+    """Those of a record that belongs to a slurmd, with ours (`shared_features`); else none."""
 
 
 def record(
@@ -105,7 +105,9 @@ def record(
         partitions=tuple(
             name for name in partitions(kube_node) if name not in slurm_node.partitions
         ),
-        features=shared_features(slurm_node, wanted.features, publishing),
+        features=()
+        if slurm_node.is_external
+        else shared_features(slurm_node, wanted.features, publishing),
     )
 
 
@@ -255,6 +257,8 @@ def _grown(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
 
 def _missing_devices(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
     """Name the devices that Slurm has and Kubernetes lacks; "" if none are missing."""
+    if not slurm_node.gres:
+        return ""
     has = gres.counted(wanted.gres)
     had = gres.counted(slurm_node.gres)
     if all(has.get(name, 0) >= count for name, count in had.items()):
