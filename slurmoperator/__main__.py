@@ -13,10 +13,9 @@ from bridge.settings import configuration
 from bridge.settings.operator import OperatorSection
 from bridge.settings.schema import Settings
 from slurmoperator.clusters.assembly import SlurmClusters, wait_for
+from slurmoperator.daemons.acting import KeySource
 from slurmoperator.daemons.assembly import ControlPlane
-from slurmoperator.daemons.deciding import BodyMakers
-from slurmoperator.daemons.loop import KeySource, NamespaceRules
-from slurmoperator.daemons.rivals import Rivals
+from slurmoperator.daemons.loop import NamespaceRules
 from slurmoperator.keys import host_keys
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.assembly import NodeSets
@@ -24,6 +23,7 @@ from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.workers import WorkerKey
 from slurmoperator.rendering.node_sets.worker import worker_pod
 from slurmoperator.rendering.site import ControlSite, NamespaceScope, NetworkSite, SlurmImages
+from slurmoperator.rivals import Rivals
 from slurmruntime.leading.lease import Accession
 from slurmruntime.process import lifetime, logging
 from slurmruntime.process.lifetime import Service
@@ -62,7 +62,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         control_plane = ControlPlane(
             program,
             node_sets.watched,
-            BodyMakers(site),
+            site,
             keys=KeySource(random_bytes=secrets.token_bytes, host_keys=host_keys.generate),
             rules=NamespaceRules(
                 served=NamespaceScope(frozenset(operator.namespaces)),

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from slurmcli.clusters import reading
-from slurmoperator.daemons import rivals
+from slurmoperator import rivals
 from slurmoperator.diagnosis import checks
 from slurmoperator.diagnosis.checks import OperatorFacts
 from slurmoperator.objects.definitions import definition

@@ -5,14 +5,15 @@ from typing import Final
 
 from bridge.reconcile.informers import retry_service, watch_service
 from bridge.reconcile.program import Program
-from slurmoperator.daemons.deciding import BodyMakers
-from slurmoperator.daemons.loop import ControlLoop, KeySource, NamespaceRules
+from slurmoperator.daemons.acting import KeySource
+from slurmoperator.daemons.loop import ControlLoop, NamespaceRules
 from slurmoperator.daemons.part import PARTS, ControlPeers, PartCaches, WatchedPart
 from slurmoperator.daemons.workload import WATCHED_WORKLOADS
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.nodesets.owned.conf_trials import ConfTrials
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.labels import MADE_BY_US
+from slurmoperator.rendering.site import ControlSite
 from slurmruntime.kube.cache import Cache
 from slurmruntime.process.lifetime import Service
 
@@ -26,7 +27,7 @@ class ControlPlane:
         self,
         program: Program,
         node_sets: Cache[WatchedNodeSet],
-        make: BodyMakers,
+        site: ControlSite,
         *,
         keys: KeySource,
         rules: NamespaceRules,
@@ -35,7 +36,7 @@ class ControlPlane:
         """Prepare the caches; the caller keeps that of NodeSets up to date."""
         self._program = program
         self._node_sets = node_sets
-        self._make = make
+        self._site = site
         self._keys = keys
         self._rules = rules
         self._tried = tried
@@ -91,7 +92,7 @@ class ControlPlane:
         loop = ControlLoop(
             ControlPeers(kube=program.kube, slurms=program.slurm_of, tried=self._tried),
             caches,
-            self._make,
+            self._site,
             keys=self._keys,
             rules=self._rules,
             process=program.process,

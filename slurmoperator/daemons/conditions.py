@@ -1,24 +1,55 @@
 """The status of an object of the control plane: pure, and the same for the same facts."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Final
 
+from slurmoperator.daemons.part import WatchedPart
+from slurmoperator.daemons.situation import PartPlan
 from slurmoperator.daemons.workload import WorkloadState
 from slurmoperator.keys.rotation import RotationDecision
 from slurmoperator.objects.controller import ControllerStatus
+from slurmoperator.objects.labels import selecting
 from slurmoperator.objects.loginset import LoginSetStatus
 from slurmoperator.objects.parts import ConditionsOnly, UntimedCondition, with_time
 from slurmoperator.objects.token import TokenStatus
+from slurmoperator.rendering.loginset import LOGIN_APP
 from slurmruntime.crd.conditions import ObjectCondition
+from slurmruntime.values.errors import PeerError
 
 KEY_CONDITION: Final = "SlurmKeyRotated"
 """On a Controller whose daemons' key was, or will be, replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartFacts:
+class PartOutcome:
+    """What came of a plan, and what was seen after it."""
+
+    watched: WatchedPart
+    """With our finalizer, if it got that."""
+    refused: str = ""
+    """Why it was not carried out to its end; "" if it was, or if a call failed."""
+    refused_reason: str = "BadInput"
+    """CamelCase."""
+    failure: PeerError | None = None
+    """The first call that failed."""
+    notes: tuple[str, ...] = ()
+    """What the object asks for and does not get."""
+    workloads: tuple[WorkloadState, ...] | None = None
+    """As they were after the last step; None if they were not read."""
+    key: RotationDecision | None = None
+    due: timedelta | None = None
+    """When to reconcile again if no event comes first."""
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether a step was refused or has failed."""
+        return bool(self.refused) or self.failure is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartReport:
     """Everything that the conditions depend on."""
 
     accepted: str = ""
@@ -38,6 +69,8 @@ class PartFacts:
     kept_partitions: str = ""
     """Which partitions stay in it although the spec no longer has them, and why."""
     failures: tuple[str, ...] = ()
+    is_interrupted: bool = False
+    """Whether a call failed in a way that passes: then not everything that is wanted is there, and Ready does not become True."""
     workloads: tuple[WorkloadState, ...] | None = None
     """None if their state is unknown."""
     selector: str = ""
@@ -54,8 +87,42 @@ class PartFacts:
     """Of a Controller: how far the rotation of its key is; None if that was not checked: then the last condition stays."""
 
 
+def report(plan: PartPlan, outcome: PartOutcome, now: datetime, *, waits: str = "") -> PartReport:
+    """Return what to report of one look; `waits` is what a deleted object waits for."""
+    failure = outcome.failure
+    part_report = PartReport(
+        accepted=plan.refused or outcome.refused,
+        accepted_reason=outcome.refused_reason,
+        notes=outcome.notes,
+        waits=waits,
+        configured=plan.configured,
+        not_tried=plan.not_tried,
+        digest=plan.digest,
+        kept_partitions=plan.kept_partitions,
+        failures=(str(failure),) if failure is not None and not failure.transient else (),
+        is_interrupted=failure is not None and failure.transient,
+        workloads=outcome.workloads,
+        key_step=plan.ring.step if plan.ring else None,
+        key=outcome.key,
+    )
+    if (login_set := plan.host_keys) is not None:
+        labels = selecting(LOGIN_APP, login_set.metadata.name).items()
+        selector = ",".join(f"{key}={value}" for key, value in labels)
+        part_report = replace(part_report, selector=selector)
+    if (token := plan.token) is not None:
+        until = f"{token.expires_at:%Y-%m-%dT%H:%M:%SZ}"
+        expired = f"it expired at {until}: create another Token, or set spec.refresh"
+        part_report = replace(
+            part_report,
+            issued_at=None if outcome.is_cut_short else token.issued_at,
+            ready_message=f"valid until {until}",
+            expired=expired if token.expires_at <= now else "",
+        )
+    return part_report
+
+
 def status(
-    before: ConditionsOnly, facts: PartFacts, *, generation: int, now: datetime
+    before: ConditionsOnly, facts: PartReport, *, generation: int, now: datetime
 ) -> ConditionsOnly:
     """Return the whole status, of the type that it had before; equal to it if nothing has changed."""
     current = evaluate(before.conditions, facts, generation=generation, now=now)
@@ -76,16 +143,31 @@ def status(
 
 
 def evaluate(
-    before: Sequence[ObjectCondition], facts: PartFacts, *, generation: int, now: datetime
+    before: Sequence[ObjectCondition], facts: PartReport, *, generation: int, now: datetime
 ) -> tuple[ObjectCondition, ...]:
     """Return the conditions, each with the time since which it has held; those that others set stay."""
     current = [_accepted(facts), *_configured(facts), _ready(facts), *_key(facts)]
     ours = [with_time(before, condition, generation=generation, now=now) for condition in current]
+    if facts.is_interrupted:
+        ours = [_not_yet(before, condition, now) for condition in ours]
     types = {"Accepted", "Configured", "Ready", *([] if facts.key is None else [KEY_CONDITION])}
     return (*ours, *(condition for condition in before if condition.type not in types))
 
 
-def _accepted(facts: PartFacts) -> UntimedCondition:
+def _not_yet(
+    before: Sequence[ObjectCondition], condition: ObjectCondition, now: datetime
+) -> ObjectCondition:
+    """Return a condition as it was before if it is a Ready that would be True too early."""
+    if (condition.type, condition.status) != ("Ready", "True"):
+        return condition
+    last = next((condition for condition in before if condition.type == "Ready"), None)
+    if last is not None:
+        return last
+    unknown: UntimedCondition = ("Ready", "Unknown", "NotRead", "not everything is written yet")
+    return with_time(before, unknown, generation=condition.observed_generation or 0, now=now)
+
+
+def _accepted(facts: PartReport) -> UntimedCondition:
     if facts.accepted:
         return "Accepted", "False", facts.accepted_reason, facts.accepted
     if facts.notes:
@@ -94,7 +176,7 @@ def _accepted(facts: PartFacts) -> UntimedCondition:
     return "Accepted", "True", "Accepted", ""
 
 
-def _configured(facts: PartFacts) -> Iterable[UntimedCondition]:
+def _configured(facts: PartReport) -> Iterable[UntimedCondition]:
     if facts.configured is None:
         return
     if facts.configured:
@@ -110,12 +192,12 @@ def _configured(facts: PartFacts) -> Iterable[UntimedCondition]:
         yield "Configured", "True", "InForce", f"digest {facts.digest[:12]}"
 
 
-def _key(facts: PartFacts) -> Iterable[UntimedCondition]:
+def _key(facts: PartReport) -> Iterable[UntimedCondition]:
     if facts.key is not None and facts.key.reason:
         yield KEY_CONDITION, facts.key.truth, facts.key.reason, facts.key.message
 
 
-def _ready(facts: PartFacts) -> UntimedCondition:
+def _ready(facts: PartReport) -> UntimedCondition:
     if facts.waits:
         return "Ready", "False", "Deleting", facts.waits
     if facts.failures:

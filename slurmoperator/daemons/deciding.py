@@ -1,6 +1,6 @@
 """Computes the desired objects of the control plane, and whether a new configuration may come into force: pure."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -10,13 +10,11 @@ from slurmoperator.configuration.inputs import ConfigurationInputs
 from slurmoperator.configuration.parameters import COSTS_ONLY_JOBS, ChangeTakes
 from slurmoperator.configuration.partitions import NOT_READ, ObsoletePartition, SlurmPartitions
 from slurmoperator.configuration.refusals import UserLine
-from slurmoperator.configuration.rendering import UNNAMED_WRITE, ConfigurationSet
-from slurmoperator.daemons.trials import TrialOutcome, TrialVerdict
+from slurmoperator.configuration.rendering import ConfigurationSet
+from slurmoperator.daemons.trials import FilesInForce, TrialOutcome, TrialVerdict
 from slurmoperator.objects.nodeset import NodeSetObject
-from slurmoperator.rendering.body import PROVEN_ANNOTATION
-from slurmoperator.rendering.site import ControlSite
 from slurmruntime.values import faults
-from slurmruntime.values.faults import Fault, Refused, bounded
+from slurmruntime.values.faults import Fault, Refusal, Refused, bounded
 
 Bodies = Sequence[Mapping[str, Any]]
 """Desired Kubernetes objects, each as server-side apply takes it."""
@@ -25,43 +23,30 @@ _MOST_NAMED: Final = 3
 """How many NodeSets a message names at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilesInForce:
-    """The configuration files that a daemon has."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionReading:
+    """What Slurm had of some partitions when it was read last."""
 
-    files: ConfigurationSet
-    is_proven: bool
-    """Whether the daemon has been seen serving with them."""
+    names: frozenset[str] = frozenset()
+    seen: SlurmPartitions = NOT_READ
 
-    @classmethod
-    def from_object(
-        cls, files: Mapping[str, str], annotations: Mapping[str, str]
-    ) -> "FilesInForce":
-        """Return the files that a Kubernetes object holds, whose annotation says whether they are proven."""
-        digest, _, write = annotations.get(PROVEN_ANNOTATION, "").partition(" ")
-        write = write or UNNAMED_WRITE
-        stored = ConfigurationSet(files=files, generated=frozenset(files), write=write)
-        return cls(stored, is_proven=digest == stored.digest)
-
-    def is_proven_to_be(self, files: ConfigurationSet) -> bool:
-        """Check whether this write of these files is in force and proven."""
-        return self.is_proven and self.files.tag == files.tag
-
-
-@dataclass(frozen=True, slots=True)
-class BodyMakers:
-    """What the Kubernetes objects of all kinds are rendered with."""
-
-    site: ControlSite
+    def of(self, names: frozenset[str]) -> SlurmPartitions:
+        """Return what Slurm had of these partitions; a reading of others says nothing of them."""
+        return self.seen if self.names == names else NOT_READ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationPlan:
     """The configuration that may come into force."""
 
-    files: ConfigurationSet
+    files: ConfigurationSet | None = None
+    """None if the one in force stays."""
+    refused: str = ""
+    """Why it stays; "" if it does not."""
     kept_partitions: str = ""
     """Which partitions stay although the spec no longer has them, and why; "" for none."""
+    follow: frozenset[str] | None = None
+    """The partitions of which Slurm is to be asked again; None if it need not be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +64,7 @@ SLURMDBD: Final = Daemon("slurmdbd", slurmdbd_conf.FILE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesVerdict:
-    """A daemon's verdict on the desired files, and the files that it serves with; see `gathering.PartPlan`."""
+    """A daemon's verdict on the desired files, and the files that it serves with; see `planning.PartPlan`."""
 
     served: FilesInForce
     """The files that the daemon has until it has taken others."""
@@ -131,38 +116,47 @@ def judge(
 def plan_configuration(
     inputs: ConfigurationInputs,
     in_force: Mapping[str, str] | None,
-    ask: Callable[[frozenset[str]], SlurmPartitions],
+    reading: PartitionReading,
     last_desired: Mapping[str, str] | None = None,
-) -> ConfigurationPlan | Refused:
+) -> ConfigurationPlan:
     """Return the configuration that may come into force, or why the one in force stays; `in_force` is None if there is none yet.
 
-    `ask` returns what slurmctld has of some partitions; it is called only if some are to be removed, or if it matters whether there
-    are jobs. The files that were desired last matter, because the daemons may have taken them already.
+    The files that were desired last matter, because the daemons may have taken them already.
     """
-    desired = rendering.render(inputs)
-    if isinstance(desired, Refused):
-        return desired
-    if in_force is None:
-        return ConfigurationPlan(files=desired)
-    current = [in_force] if last_desired is None else [in_force, last_desired]
-    obsolete = partitions.find_obsolete(desired.files, current)
-    harmful = _harmful_changes(in_force, desired)
-    seen = NOT_READ
-    if not inputs.controller.spec.external and (
-        obsolete or any(change.item in COSTS_ONLY_JOBS for change in harmful)
-    ):
-        seen = ask(obsolete)
-    if refused := bounded(_refused(inputs, harmful, seen, _harmful_changes(current[-1], desired))):
-        return Refused(refused)
-    retained: tuple[ObsoletePartition, ...] = ()
-    if obsolete and not inputs.controller.spec.external:
-        retained = partitions.retain(desired.files, current, seen)
-        desired = rendering.render(
-            replace(inputs, obsolete_partitions=tuple(partition.line for partition in retained))
-        )
-    if isinstance(desired, Refused):
-        return desired
-    return ConfigurationPlan(files=desired, kept_partitions=partitions.explain(retained))
+    follow: frozenset[str] | None = None
+    try:
+        desired = _rendered(inputs)
+        if in_force is None:
+            return ConfigurationPlan(files=desired)
+        current = [in_force] if last_desired is None else [in_force, last_desired]
+        obsolete = partitions.find_obsolete(desired.files, current)
+        harmful = _harmful_changes(in_force, desired)
+        seen = NOT_READ
+        # Slurm is asked only if partitions are to be removed, or if it matters whether there are jobs.
+        if not inputs.controller.spec.external and (
+            obsolete or any(change.item in COSTS_ONLY_JOBS for change in harmful)
+        ):
+            follow, seen = obsolete, reading.of(obsolete)
+        undecided = _harmful_changes(current[-1], desired)
+        _require_harmless(inputs, harmful, seen, undecided)
+        retained: tuple[ObsoletePartition, ...] = ()
+        if obsolete and not inputs.controller.spec.external:
+            retained = partitions.retain(desired.files, current, seen)
+            lines = tuple(partition.line for partition in retained)
+            desired = _rendered(replace(inputs, obsolete_partitions=lines))
+    except Refusal as refusal:
+        return ConfigurationPlan(refused=refusal.text, follow=follow)
+    return ConfigurationPlan(
+        files=desired, kept_partitions=partitions.explain(retained), follow=follow
+    )
+
+
+def _rendered(inputs: ConfigurationInputs) -> ConfigurationSet:
+    match rendering.render(inputs):
+        case Refused(faults=reasons):
+            raise Refusal(*reasons)
+        case rendered:
+            return rendered
 
 
 def _harmful_changes(
@@ -179,7 +173,17 @@ def _harmful_changes(
     )
 
 
-def _refused(
+def _require_harmless(
+    inputs: ConfigurationInputs,
+    harmful: Iterable[ConfigurationChange],
+    seen: SlurmPartitions,
+    undecided: Iterable[ConfigurationChange],
+) -> None:
+    if reasons := bounded(_reasons(inputs, harmful, seen, undecided)):
+        raise Refusal(*reasons)
+
+
+def _reasons(
     inputs: ConfigurationInputs,
     harmful: Iterable[ConfigurationChange],
     seen: SlurmPartitions,

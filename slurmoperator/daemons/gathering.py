@@ -1,115 +1,97 @@
-"""Reads what an object of the control plane refers to, and plans its bodies."""
+"""Reads the facts about an object of the control plane: the caches and, for what they do not have, the API server. It decides nothing."""
 
-from collections.abc import Iterator, Mapping
+import asyncio
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
-from slurmoperator.configuration import refusals, slurmdbd_conf
-from slurmoperator.configuration.inputs import ConfigurationInputs, config_maps
-from slurmoperator.configuration.rendering import ConfigurationSet
-from slurmoperator.daemons import deciding, trials
-from slurmoperator.daemons.deciding import Bodies, BodyMakers, ConfigurationPlan, FilesInForce
-from slurmoperator.daemons.key_rings import KeyRing, KeyRings
-from slurmoperator.daemons.part import ControlPeers, PartCaches, PartObject
+from slurmoperator.configuration import slurmdbd_conf
+from slurmoperator.configuration.inputs import config_maps
+from slurmoperator.daemons import planning, trials, workload
+from slurmoperator.daemons.part import PartCaches, PartObject, WatchedPart
 from slurmoperator.daemons.partition_readings import PartitionReadings
-from slurmoperator.daemons.rest_tls import RestCertificates, TlsPlan
-from slurmoperator.daemons.trials import TrialOutcome, Trials, TrialVerdict
-from slurmoperator.keys import naming, secrets, token_policy, tokens
-from slurmoperator.keys.naming import LEAST_BYTES, KeyReference, KeyUse
+from slurmoperator.daemons.rest_tls import RestCertificates
+from slurmoperator.daemons.rotation.key_rings import KeyRings, RingReading
+from slurmoperator.daemons.situation import (
+    AccountingFacts,
+    ControllerFacts,
+    DaemonFacts,
+    Data,
+    LoginSetFacts,
+    RestApiFacts,
+    TokenFacts,
+)
+from slurmoperator.daemons.trials import AwaitedVerdicts, FilesInForce, TrialPod
+from slurmoperator.daemons.workload import DaemonPod
+from slurmoperator.keys import naming, secrets
 from slurmoperator.keys.token_policy import TokenPolicy
-from slurmoperator.keys.tokens import SlurmToken, TokenRequest
+from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject
+from slurmoperator.objects.labels import selecting
 from slurmoperator.objects.loginset import LoginSetObject
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.parts import KeyOfObject
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.objects.token import TokenObject
-from slurmoperator.objects.workers import namesakes
-from slurmoperator.rendering.accounting import accounting_bodies
-from slurmoperator.rendering.body import Body, digest
-from slurmoperator.rendering.controller import controller_bodies
-from slurmoperator.rendering.loginset import login_set_bodies
-from slurmoperator.rendering.restapi import restapi_bodies
+from slurmoperator.rendering import accounting, trying
+from slurmoperator.rendering.controller import RECONFIGURE
 from slurmoperator.rendering.site import (
     configuration_name,
     slurmdbd_conf_name,
     wanted_configuration_name,
 )
-from slurmoperator.rendering.token import token_body, token_faults, token_secret
+from slurmoperator.rendering.token import token_secret
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.kube import paths
+from slurmruntime.kube.cache import Index
+from slurmruntime.kube.client import KubeClient
 from slurmruntime.process.clock import Clock
-from slurmruntime.values.faults import Fault, Refused, bounded
+from slurmruntime.values.errors import PEER_ERRORS
+from slurmruntime.values.faults import Fault
+
+_MOST_PODS: Final = 5
+_MOST_LINES: Final = 3 * trying.MOST_UNFIT
+_MOST_BYTES: Final = 64 * 1024
+_LONGEST: Final = timedelta(seconds=5)
+"""For one log: a kubelet that does not answer must not delay others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartPlan:
-    """The desired bodies of an object, and what is known of its configuration and keys."""
+class PartSources:
+    """Where facts come from beside the API server and the caches."""
 
-    bodies: Bodies | Refused
-    keys: tuple[KeyReference, ...] = ()
-    configured: str | None = None
-    """What is wrong with its configuration; "" if nothing is, None if it has none."""
-    not_tried: str = ""
-    """Why it is unknown whether its daemon accepts the configuration; "" if it is known."""
-    digest: str = ""
-    """The digest of the configuration in force; "" if no daemon has been seen serving with one."""
-    kept_partitions: str = ""
-    """Which partitions stay configured although the spec no longer has them, and why."""
-    pending_tag: str = ""
-    """The tag of a configuration that a running slurmctld has not judged yet."""
-    is_verdict_pending: bool = False
-    """Whether a daemon is about to judge something else: a slurmdbd.conf, or the nodes that workers will register."""
-    host_keys: LoginSetObject | None = None
-    """The object itself, if its pods need host keys."""
-    token: SlurmToken | None = None
-    """The token for the Secret of a Token; None for other kinds."""
-    tls: TlsPlan | None = None
-    """The certificate of a slurmrestd; None if there is none."""
-    ring: KeyRing | None = None
-    """Of a Controller that has a key: with the step that its daemons get."""
-
-    @property
-    def due(self) -> timedelta | None:
-        """When to reconcile again if no event comes first; None if it does not matter."""
-        if self.pending_tag or self.is_verdict_pending:
-            return trials.POLL_INTERVAL
-        expiring = self.token or self.tls
-        return expiring.due if expiring else None
+    key_rings: KeyRings
+    certificates: RestCertificates
+    partitions: PartitionReadings
+    awaited: AwaitedVerdicts
+    policy: TokenPolicy
 
 
 class PartGathering:
-    """Reads the caches and, for what they do not have, the API server."""
+    """Gathers the facts during one term of leadership."""
 
     def __init__(
-        self,
-        peers: ControlPeers,
-        caches: PartCaches,
-        make: BodyMakers,
-        *,
-        key_rings: KeyRings,
-        tokens: TokenPolicy,
-        partitions: PartitionReadings,
-        clock: Clock,
+        self, kube: KubeClient, caches: PartCaches, sources: PartSources, clock: Clock
     ) -> None:
-        self._kube = kube = peers.kube
-        self._key_rings = key_rings
-        self._tokens = tokens
+        """Prepare; nothing is read yet."""
+        self._kube = kube
+        self._caches = caches
+        self._sources = sources
+        self._site = sources.certificates.site
         self._clock = clock
-        self._partitions = partitions
-        self._site = make.site
-        self.trials = Trials(kube, clock, peers.tried)
-        self.certificates = RestCertificates(kube, make.site, clock)
-        self._by_name = {
+        self._by_name: dict[str, Index[WatchedPart]] = {
             kind: cache.index(lambda watched: [watched.metadata.full_name])
             for kind, cache in caches.parts.items()
         }
         self._sets_in = caches.node_sets.index(lambda node_set: [node_set.metadata.namespace])
 
-    async def of(self, part: PartObject) -> PartPlan:
-        """Return the plan for an object.
+    async def gather(self, part: PartObject) -> DaemonFacts:
+        """Read the facts about an object.
 
         Raises:
-            KubeError: what it refers to was not read: try again.
+            KubeError: some were not read: try again.
         """
         match part:
             case ControllerObject():
@@ -123,232 +105,150 @@ class PartGathering:
             case TokenObject():
                 return await self._of_token(part)
 
-    async def _of_controller(self, part: ControllerObject) -> PartPlan:
-        namespace = part.metadata.namespace
-        ring = await self._ring(namespace, part.spec.slurm_key_ref)
-        keys = naming.still_needed(naming.key_references(part.spec), _step(ring))
+    async def _of_controller(self, part: ControllerObject) -> ControllerFacts:
+        meta, now = part.metadata, self._clock.now()
         reference = part.spec.accounting_ref
-        accounting = self._find_part("Accounting", namespace, reference.name) if reference else None
-        maps = {name: await self._data("configmaps", namespace, name) for name in config_maps(part)}
+        watched = list(self._sets_in.get(meta.namespace))
+        node_sets = tuple(_of_cluster(watched, meta.name))
         in_force = await self._in_force(part)
-        last = await self._data(
-            "configmaps", namespace, wanted_configuration_name(part.metadata.name)
-        )
-        inputs: ConfigurationInputs | None = None
-        files: ConfigurationSet
-        plan: ConfigurationPlan | Refused
-        if blocking := (*self._unreadable(namespace), *_mismatches(part, accounting)):
-            plan = Refused(blocking)
-        else:
-            inputs = ConfigurationInputs(
-                controller=part,
-                accounting=accounting if isinstance(accounting, AccountingObject) else None,
-                node_sets=tuple(self._node_sets(part)),
-                config_maps={name: data for name, data in maps.items() if data is not None},
-            )
-            plan = deciding.plan_configuration(
-                inputs,
-                in_force.files.files if in_force else None,
-                lambda names: self._partitions.latest(part.metadata, names),
-                None if last is None else trials.without_write(last),
-            )
-        configured, kept_partitions = "", ""
-        if isinstance(plan, Refused):
-            configured = plan.text
-            if in_force is None:
-                return PartPlan(bodies=(), keys=keys, configured=configured)
-            files = in_force.files
-        else:
-            files, kept_partitions = plan.files, plan.kept_partitions
+        last = await self._data("configmaps", meta.namespace, wanted_configuration_name(meta.name))
+        maps = {
+            name: await self._data("configmaps", meta.namespace, name) for name in config_maps(part)
+        }
+        pods: tuple[TrialPod, ...] = ()
         if not part.spec.external:
-            files = trials.name_write(files, last or {}, self._clock.now())
-        trial = await self._try(part, files, in_force)
-        user_lines = refusals.user_lines(inputs) if inputs is not None else ()
-        verdict = deciding.judge(files, trial, in_force, deciding.SLURMCTLD, user_lines)
-        if isinstance(ring, Fault):
-            bodies: Bodies | Refused = Refused((ring,))
-        else:
-            served = verdict.served
-            bodies = _raw(
-                controller_bodies(
-                    part,
-                    served.files,
-                    self._site,
-                    wanted=files,
-                    is_proven=served.is_proven,
-                    key_step=_step(ring),
-                )
-            )
-        return PartPlan(
-            bodies=bodies,
-            keys=keys,
-            configured=configured or verdict.refused,
-            not_tried=verdict.not_tried,
-            digest=verdict.digest,
-            kept_partitions=kept_partitions,
-            pending_tag=verdict.pending_tag,
-            is_verdict_pending=await self.trials.try_nodes(part, files, self._node_sets(part)),
-            ring=None if isinstance(ring, Fault) else ring,
+            reads_logs = trials.are_logs_needed(in_force, last, node_sets)
+            pods = await self._pods(meta, "slurmctld", reads_logs=reads_logs)
+        accounting_part = (
+            self._find("Accounting", meta.namespace, reference.name) if reference else None
+        )
+        awaited = self._sources.awaited
+        return ControllerFacts(
+            part=part,
+            site=self._site,
+            now=now,
+            accounting=accounting_part if isinstance(accounting_part, AccountingObject) else None,
+            node_sets=node_sets,
+            unreadable=tuple(
+                Fault(f"NodeSet {node_set.metadata.name}", node_set.fault)
+                for node_set in watched
+                if node_set.parsed is None
+            ),
+            config_maps={name: data for name, data in maps.items() if data is not None},
+            ring=await self._ring(meta.namespace, part.spec.slurm_key_ref),
+            used_secrets=self._used_secrets(part),
+            in_force=in_force,
+            last=last,
+            partitions=self._sources.partitions.last(meta.uid),
+            pods=pods,
+            awaited=awaited.of(meta.uid),
+            awaited_nodes=awaited.of(trials.nodes_key(meta.uid)),
         )
 
-    async def _try(
-        self, part: ControllerObject, files: ConfigurationSet, in_force: FilesInForce | None
-    ) -> TrialVerdict:
-        """Return slurmctld's verdict on files; an external one is not asked."""
-        if part.spec.external or (in_force is not None and in_force.is_proven_to_be(files)):
-            return TrialVerdict(outcome=TrialOutcome.TAKEN)
-        return await self.trials.slurmctld_verdict(part, files.tag)
-
-    async def _of_accounting(self, part: AccountingObject) -> PartPlan:
-        ring = await self._ring(part.metadata.namespace, part.spec.slurm_key_ref)
-        if isinstance(ring, Fault):
-            return _refused(ring)
-        step = _step(ring)
-        keys = naming.still_needed(naming.key_references(part.spec), step)
-        storage = part.spec.storage_config
+    async def _of_accounting(self, part: AccountingObject) -> AccountingFacts:
+        meta, storage = part.metadata, part.spec.storage_config
+        ring = await self._ring(meta.namespace, part.spec.slurm_key_ref)
+        facts = AccountingFacts(
+            part=part,
+            site=self._site,
+            now=self._clock.now(),
+            ring=ring,
+            used_secrets=self._used_secrets(part),
+        )
         if part.spec.external or storage is None:
-            bodies = _raw(accounting_bodies(part, "", self._site, key_step=step))
-            return PartPlan(bodies=bodies, keys=keys)
-        at = "spec.storageConfig.passwordKeyRef"
-        namespace, reference = part.metadata.namespace, storage.password_key_ref
-        password = await self._text(namespace, reference, at, "database password")
-        if isinstance(password, Fault):
-            return _refused(password)
-        bodies = _raw(accounting_bodies(part, password, self._site, key_step=step))
-        if isinstance(bodies, Refused):
-            return PartPlan(bodies=bodies)
-        desired, user_lines = slurmdbd_conf.file(part, password), slurmdbd_conf.user_lines(part)
-        in_force = await self._slurmdbd_conf(part)
-        trial = await self.trials.slurmdbd_verdict(part, desired.tag)
-        verdict = deciding.judge(desired, trial, in_force, deciding.SLURMDBD, user_lines)
-        served = verdict.served
-        in_force_bodies = accounting_bodies(
-            part,
-            password,
-            self._site,
-            in_force=served.files,
-            is_proven=served.is_proven,
-            key_step=step,
-        )
-        return PartPlan(
-            bodies=_raw(in_force_bodies),
-            keys=keys,
-            configured=verdict.refused,
-            not_tried=verdict.not_tried,
-            digest=verdict.digest,
-            is_verdict_pending=bool(verdict.pending_tag),
+            return facts
+        password = storage.password_key_ref.name
+        return AccountingFacts(
+            part=part,
+            site=self._site,
+            now=facts.now,
+            ring=ring,
+            used_secrets=facts.used_secrets,
+            password=await self._data("secrets", meta.namespace, password),
+            in_force=await self._slurmdbd_conf(part),
+            pods=await self._pods(meta, accounting.SLURMDBD, reads_logs=False),
+            awaited=self._sources.awaited.of(meta.uid),
         )
 
-    async def _of_rest_api(self, part: RestApiObject) -> PartPlan:
-        """Return the plan of a RestApi: it gets the configuration in force, not one that is still tried."""
-        namespace, name = part.metadata.namespace, part.spec.controller_ref.name
-        controller = self._controller(namespace, name)
-        if isinstance(controller, Fault):
-            return _refused(controller)
-        in_force = await self._in_force(controller)
-        if in_force is None:
-            text = f"Controller {name} has no configuration yet: see its conditions"
-            return _refused(Fault("spec.controllerRef.name", text))
-        tls = await self.certificates.of(part)
-        if isinstance(tls, Refused):
-            return PartPlan(bodies=tls)
-        ring = await self._ring(namespace, controller.spec.slurm_key_ref)
-        if isinstance(ring, Fault):
-            return _refused(ring)
-        presented, step = tls.presented if tls else None, _step(ring)
-        bodies = restapi_bodies(
-            part, controller, in_force.files, self._site, presented=presented, key_step=step
+    async def _of_rest_api(self, part: RestApiObject) -> RestApiFacts:
+        namespace, now = part.metadata.namespace, self._clock.now()
+        controller = self._controller(namespace, part.spec.controller_ref.name)
+        if controller is None:
+            return RestApiFacts(part=part, site=self._site, now=now)
+        return RestApiFacts(
+            part=part,
+            site=self._site,
+            now=now,
+            controller=controller,
+            in_force=await self._in_force(controller),
+            tls=await self._sources.certificates.read(part),
+            ring=await self._ring(namespace, controller.spec.slurm_key_ref),
         )
-        return PartPlan(bodies=_raw(bodies), tls=tls)
 
-    async def _of_login_set(self, part: LoginSetObject) -> PartPlan:
-        namespace, name = part.metadata.namespace, part.spec.controller_ref.name
-        controller = self._controller(namespace, name)
-        conf = await self._text(
-            namespace, part.spec.sssd_conf_ref, "spec.sssdConfRef", "configuration of sssd"
+    async def _of_login_set(self, part: LoginSetObject) -> LoginSetFacts:
+        namespace = part.metadata.namespace
+        controller = self._controller(namespace, part.spec.controller_ref.name)
+        return LoginSetFacts(
+            part=part,
+            site=self._site,
+            now=self._clock.now(),
+            controller=controller,
+            sssd_conf=await self._data("secrets", namespace, part.spec.sssd_conf_ref.name),
+            ring=await self._ring(namespace, controller.spec.slurm_key_ref if controller else None),
         )
-        if isinstance(controller, Fault) or isinstance(conf, Fault):
-            return _refused(*(wrong for wrong in (controller, conf) if isinstance(wrong, Fault)))
-        ring = await self._ring(namespace, controller.spec.slurm_key_ref)
-        if isinstance(ring, Fault):
-            return _refused(ring)
-        bodies = login_set_bodies(
-            part, controller, self._site, secrets=digest([conf]), key_step=_step(ring)
-        )
-        return PartPlan(bodies=_raw(bodies), host_keys=part)
 
-    async def _of_token(self, part: TokenObject) -> PartPlan:
-        """Return the plan of a Token: one that is still good stays, so that nothing is written until a new one is due."""
-        namespace, spec = part.metadata.namespace, part.spec
-        lifetime_s = token_policy.lifetime_s(spec.lifetime)
-        allowed = token_policy.faults(
-            self._tokens, namespace=namespace, username=spec.username, lifetime_s=lifetime_s
+    async def _of_token(self, part: TokenObject) -> TokenFacts:
+        namespace = part.metadata.namespace
+        _, reference = planning.signing_reference(part)
+        return TokenFacts(
+            part=part,
+            now=self._clock.now(),
+            policy=self._sources.policy,
+            signing=await self._data("secrets", namespace, reference.name) if reference else None,
+            current=await self._data("secrets", namespace, token_secret(part).name),
         )
-        wrong = bounded((*allowed, *token_faults(part)))
-        key = None if wrong else await self._signing_key(part)
-        if isinstance(key, Fault):
-            wrong = (key,)
-        if wrong or not isinstance(key, bytes):
-            return PartPlan(bodies=Refused(wrong))
-        place = token_secret(part)
-        encoded = (await self._data("secrets", namespace, place.name) or {}).get(place.key)
-        request = TokenRequest(user=spec.username, lifetime_s=lifetime_s, is_renewed=spec.refresh)
-        current = (secrets.decode(encoded or "") or b"").decode(errors="replace")
-        signed = tokens.keep_or_sign(request, current, key, now=self._clock.now())
-        return PartPlan(bodies=(token_body(part, signed.token).body,), token=signed)
-
-    async def _signing_key(self, part: TokenObject) -> bytes | Fault | None:
-        spec = part.spec
-        at, reference = "spec.jwtKeyRef", spec.jwt_key_ref
-        if reference is None:
-            at, reference = "spec.jwtHs256KeyRef", spec.jwt_hs256_key_ref
-        if reference is None:
-            return None
-        secret = await self._data("secrets", part.metadata.namespace, reference.name)
-        if secret is None:
-            text = f"there is no Secret {reference.name}: the Controller that names it creates it"
-            return Fault(f"{at}.name", text)
-        if reference.key not in secret:
-            return Fault(f"{at}.key", f"Secret {reference.name} has no {reference.key}")
-        key = secrets.decode(secret[reference.key]) or b""
-        least = LEAST_BYTES[KeyUse.TOKENS]
-        if len(key) < least:
-            text = f"expected at least {least} bytes in {reference.key} of Secret {reference.name}, found {len(key)}"
-            return Fault(f"{at}.key", text)
-        return key
 
     # -- reading ----------------------------------------------------------------------------------
 
-    async def _ring(self, namespace: str, key: KeyOfObject | None) -> KeyRing | Fault | None:
-        return None if key is None else await self._key_rings.of(namespace, key)
+    async def _ring(self, namespace: str, key: KeyOfObject | None) -> RingReading | None:
+        return None if key is None else await self._sources.key_rings.read(namespace, key)
 
-    def _find_part(self, kind: str, namespace: str, name: str) -> PartObject | None:
+    def _find(self, kind: str, namespace: str, name: str) -> PartObject | None:
         parts = self._by_name[kind].get(f"{namespace}/{name}")
         return parts[0].parsed if parts else None
 
-    def _controller(self, namespace: str, name: str) -> ControllerObject | Fault:
-        controller = self._find_part("Controller", namespace, name)
-        if isinstance(controller, ControllerObject):
-            return controller
-        text = f"there is no Controller {name} in this namespace"
-        return Fault("spec.controllerRef.name", text)
+    def _controller(self, namespace: str, name: str) -> ControllerObject | None:
+        controller = self._find("Controller", namespace, name)
+        return controller if isinstance(controller, ControllerObject) else None
 
-    def _node_sets(self, part: ControllerObject) -> Iterator[NodeSetObject]:
-        """Yield its NodeSets, except those whose node names an older one has: their status says so, and the others go on."""
-        readable = (watched.parsed for watched in self._sets_in.get(part.metadata.namespace))
-        node_sets = [
-            node_set
-            for node_set in readable
-            if node_set and node_set.spec.controller_ref.name == part.metadata.name
-        ]
-        left_out = namesakes(node_sets)
-        yield from (node_set for node_set in node_sets if node_set.metadata.uid not in left_out)
-
-    def _unreadable(self, namespace: str) -> Iterator[Fault]:
-        """Yield faults of NodeSets that cannot be read: without them their nodes would go while jobs may run there."""
-        for node_set in self._sets_in.get(namespace):
-            if node_set.parsed is None:
-                yield Fault(f"NodeSet {node_set.metadata.name}", node_set.fault)
+    def _used_secrets(self, part: ControllerObject | AccountingObject) -> frozenset[str]:
+        """Return the Secrets with keys that the daemons of other objects, or workers, may use."""
+        namespace = part.metadata.namespace
+        with_workers = {
+            node_set.parsed.spec.controller_ref.name
+            for node_set in self._sets_in.get(namespace)
+            if node_set.parsed and node_set.status.ready_replicas
+        }
+        with_daemons = {
+            owned.metadata.controller_uid
+            for cache in self._caches.workloads
+            for owned in cache.values()
+        }
+        return frozenset(
+            key.secret
+            for cache in self._caches.parts.values()
+            for other in cache.values()
+            if other.metadata.namespace == namespace
+            and isinstance(other.parsed, ControllerObject | AccountingObject)
+            and (
+                (other.kind == "Controller" and other.metadata.name in with_workers)
+                or (
+                    other.metadata.uid != part.metadata.uid
+                    and (_is_accepted(other) or other.metadata.uid in with_daemons)
+                )
+            )
+            for key in naming.key_references(other.parsed.spec)
+        )
 
     async def _in_force(self, part: ControllerObject) -> FilesInForce | None:
         name = configuration_name(part.metadata.name)
@@ -366,34 +266,47 @@ class PartGathering:
         files = {file: conf.decode(errors="replace")}
         return FilesInForce.from_object(files, secret.metadata.annotations)
 
-    async def _data(self, plural: str, namespace: str, name: str) -> Mapping[str, str] | None:
+    async def _data(self, plural: str, namespace: str, name: str) -> Data | None:
         stored = await secrets.get(self._kube, plural, namespace, name)
         return None if stored is None else stored.data or {}
 
-    async def _text(
-        self, namespace: str, reference: KeyOfObject, at: str, content: str
-    ) -> str | Fault:
-        """Return the text in a Secret, or what is wrong with it: it does not exist, or has other content."""
-        secret = await self._data("secrets", namespace, reference.name)
-        if secret is None:
-            text = f"there is no Secret {reference.name}: create it with the {content}"
-            return Fault(f"{at}.name", text)
-        return secrets.text(secret, reference, at)
+    async def _pods(
+        self, owner: ObjectMetadata, app: str, *, reads_logs: bool
+    ) -> tuple[TrialPod, ...]:
+        labels = selecting(app, owner.name)
+        pods = await workload.read_pods(self._kube, owner.namespace, labels, most=_MOST_PODS)
+        return tuple(
+            [
+                await self._trial_pod(pod, reads_log=reads_logs)
+                for pod in pods
+                if pod.metadata.deletion_timestamp is None
+            ]
+        )
+
+    async def _trial_pod(self, pod: DaemonPod, *, reads_log: bool) -> TrialPod:
+        name = pod.metadata.name
+        if not reads_log or not trials.runs_trials(pod.status):
+            return TrialPod(name=name, status=pod.status)
+        where = paths.pod(pod.metadata.namespace, name) + "/log"
+        params = {
+            "container": RECONFIGURE,
+            "tailLines": str(_MOST_LINES),
+            "limitBytes": str(_MOST_BYTES),
+        }
+        try:
+            async with asyncio.timeout(_LONGEST.total_seconds()):
+                log = await self._kube.request("GET", where, params=params, accept="*/*")
+        except (*PEER_ERRORS, TimeoutError) as error:
+            trouble = f"the log of container {RECONFIGURE} of pod {name} was not read: {error}"
+            return TrialPod(name=name, status=pod.status, trouble=trouble)
+        return TrialPod(name=name, status=pod.status, log=log.decode(errors="replace"))
 
 
-def _raw(rendered: tuple[Body, ...] | Refused) -> Bodies | Refused:
-    return rendered if isinstance(rendered, Refused) else tuple(body.body for body in rendered)
+def _of_cluster(watched: Iterable[WatchedNodeSet], controller: str) -> Iterator[NodeSetObject]:
+    for node_set in watched:
+        if node_set.parsed and node_set.parsed.spec.controller_ref.name == controller:
+            yield node_set.parsed
 
 
-def _refused(*faults: Fault) -> PartPlan:
-    return PartPlan(bodies=Refused(faults))
-
-
-def _step(ring: KeyRing | Fault | None) -> int:
-    """Return the step that daemons get; 0, the key itself, if there is no ring."""
-    return ring.step if isinstance(ring, KeyRing) else 0
-
-
-def _mismatches(part: ControllerObject, accounting: PartObject | None) -> Iterator[Fault]:
-    if isinstance(accounting, AccountingObject):
-        yield from naming.mismatches(part.spec, accounting.spec)
+def _is_accepted(watched: WatchedPart) -> bool:
+    return any((c.type, c.status) == ("Accepted", "True") for c in watched.status.conditions)

@@ -12,6 +12,7 @@ from slurmoperator.configuration.partitions import (
     JobsOfPartition,
     SlurmPartitions,
 )
+from slurmoperator.daemons.deciding import PartitionReading
 from slurmoperator.nodesets.views import OpensSlurm
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.process.clock import Clock
@@ -58,22 +59,27 @@ class PartitionReadings:
         self._requests: asyncio.Queue[ObjectMetadata] = asyncio.Queue()
         self._slots = asyncio.Semaphore(_MOST_AT_ONCE)
 
-    def latest(self, controller: ObjectMetadata, names: frozenset[str]) -> SlurmPartitions:
-        """Return the last reading of some partitions of a Controller's Slurm, and request another one.
+    def last(self, uid: str) -> PartitionReading:
+        """Return the last reading of a Controller's Slurm.
 
-        A reading is sure only once: after it was returned, something may have been written that changes Slurm.
+        It is sure only until the next one is requested: after that, something may have been written that changes Slurm.
         """
+        poll = self._polls.get(uid, _Poll())
+        # The reconcile that it woke may not have used it, so it can be new and old.
+        is_fresh = poll.is_new and self._clock.monotonic() - poll.read_at_s <= _FRESH_S
+        return PartitionReading(
+            names=poll.names, seen=poll.seen if is_fresh else poll.seen.unsure()
+        )
+
+    def request(self, controller: ObjectMetadata, names: frozenset[str]) -> None:
+        """Request another reading, of these partitions."""
         poll = self._polls.setdefault(controller.uid, _Poll())
         if poll.names != names:
             poll.names, poll.seen, poll.pause_s = names, NOT_READ, 0.0
-            poll.is_new = False
+        poll.is_new = False
         if not poll.is_requested:
             poll.is_requested = True
             self._requests.put_nowait(controller)
-        # The reconcile that it woke may not have used it, so it can be new and old.
-        is_fresh = poll.is_new and self._clock.monotonic() - poll.read_at_s <= _FRESH_S
-        poll.is_new = False
-        return poll.seen if is_fresh else poll.seen.unsure()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Read what is requested until `stop` is set."""

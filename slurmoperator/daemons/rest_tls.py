@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from slurmoperator.keys import certificates, secrets
-from slurmoperator.keys.certificates import CertificateRequest
+from slurmoperator.keys.certificates import CertificateBundle, CertificateRequest
+from slurmoperator.keys.secrets import DataObject
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.rendering.access import tls
 from slurmoperator.rendering.access.tls import RestTls
@@ -16,7 +17,7 @@ from slurmruntime.kube import secrets as kube_secrets
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.secrets import Secret
 from slurmruntime.process.clock import Clock
-from slurmruntime.values.faults import Fault, Refused, bounded
+from slurmruntime.values.faults import Fault, Refusal, bounded
 
 _CHECKS_PER_LIFETIME: Final = 60
 
@@ -42,16 +43,77 @@ class TlsPlan:
     """When to check again, so that nothing expires."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsFacts:
+    """What a RestApi's slurmrestd may present."""
+
+    authorities_name: str = ""
+    """The Secret with our CAs; "" if the certificate is a user's."""
+    stored: DataObject | None = field(default=None, repr=False)
+    """That Secret; None if it does not exist."""
+    signed: CertificateBundle | None = field(default=None, repr=False)
+    """The certificate of ours; None if that Secret belongs to others."""
+    users: DataObject | None = field(default=None, repr=False)
+    """The Secret with a user's certificate; None if it does not exist."""
+
+
+def plan_tls(part: RestApiObject, facts: TlsFacts, site: ControlSite, now: datetime) -> TlsPlan:
+    """Return what a slurmrestd presents: pure.
+
+    Raises:
+        Refusal: with all faults of the Secret that the RestApi refers to.
+    """
+    meta = part.metadata
+    if secret := meta.annotations.get(restapis.TLS_SECRET_ANNOTATION):
+        return _plan_users(part, secret, facts.users, now)
+    if facts.signed is None:
+        text = "it does not belong to this RestApi: delete it, so that the RestApi's CAs can be stored there"
+        raise Refusal(Fault(f"Secret {facts.authorities_name}", text))
+    name, stored = facts.authorities_name, facts.stored
+    old = stored.values if stored else {}
+    authorities = None
+    if old != facts.signed.authorities:
+        version = stored.metadata.resource_version if stored else ""
+        existing = Secret(name=name, version=version, data=old) if stored else None
+        authorities = AuthoritySecret(name=name, existing=existing, data=facts.signed.authorities)
+    return TlsPlan(
+        presented=RestTls(
+            mounted=restapis.tls_name(meta.name),
+            trusted=facts.signed.trusted,
+            secret_data=facts.signed.files,
+        ),
+        authorities=authorities,
+        due=site.certificate_lifetime / _CHECKS_PER_LIFETIME,
+    )
+
+
+def _plan_users(
+    part: RestApiObject, secret: str, existing: DataObject | None, now: datetime
+) -> TlsPlan:
+    if existing is None:
+        text = (
+            f"there is no Secret {secret}: create it with tls.crt, tls.key and {restapis.TRUSTED}"
+        )
+        raise Refusal(Fault(f"metadata.annotations[{restapis.TLS_SECRET_ANNOTATION}]", text))
+    data = existing.values
+    host = f"{restapis.service_name(part.metadata.name)}.{part.metadata.namespace}.svc"
+    if wrong := bounded(certificates.user_certificate_faults(secret, data, host, now=now)):
+        raise Refusal(*wrong)
+    return TlsPlan(presented=RestTls(mounted=secret, trusted=data[restapis.TRUSTED]))
+
+
 @dataclass(frozen=True, slots=True)
 class RestCertificates:
-    """Plans the certificate of each RestApi, and writes its CAs."""
+    """Reads the certificate of each RestApi, has it signed while it is ours, and writes its CAs."""
 
     kube: KubeClient
     site: ControlSite
     clock: Clock
 
-    async def of(self, part: RestApiObject) -> TlsPlan | Refused | None:
-        """Return the plan for a RestApi, None if it speaks plain HTTP, or all faults of the Secret that it refers to.
+    async def read(self, part: RestApiObject) -> TlsFacts | None:
+        """Return what slurmrestd may present; None if it speaks plain HTTP.
+
+        A certificate of ours that is due is signed here: keys are random, so that is no part of a plan.
 
         Raises:
             KubeError: what it depends on was not read: try again.
@@ -60,41 +122,29 @@ class RestCertificates:
         if not restapis.speaks_tls(meta.annotations):
             return None
         if secret := meta.annotations.get(restapis.TLS_SECRET_ANNOTATION):
-            return await self._of_users(part, secret)
+            return TlsFacts(users=await secrets.get(self.kube, "secrets", meta.namespace, secret))
         ca = f"{restapis.service_name(meta.name)}-ca"
         stored = await secrets.get(self.kube, "secrets", meta.namespace, ca)
         if stored is not None and stored.metadata.controller_uid != meta.uid:
-            text = "it does not belong to this RestApi: delete it, so that the RestApi's CAs can be stored there"
-            return Refused((Fault(f"Secret {ca}", text),))
+            return TlsFacts(authorities_name=ca, stored=stored)
         name = restapis.tls_name(meta.name)
         served = await secrets.get(self.kube, "secrets", meta.namespace, name)
         public = await secrets.get(self.kube, "configmaps", meta.namespace, name)
-        site = self.site
         request = CertificateRequest(
             authority=f"slurmrestd of {meta.full_name}",
             name=restapis.service_name(meta.name),
-            hosts=tls.service_hosts(meta.name, meta.namespace, site.domain),
-            lifetime=site.certificate_lifetime,
-            authority_lifetime=site.authority_lifetime,
+            hosts=tls.service_hosts(meta.name, meta.namespace, self.site.domain),
+            lifetime=self.site.certificate_lifetime,
+            authority_lifetime=self.site.authority_lifetime,
         )
-        old_authorities = stored.values if stored else {}
         signed = certificates.keep_or_sign(
             request,
-            old_authorities,
+            stored.values if stored else {},
             served.values if served else {},
             ((public and public.data) or {}).get(restapis.TRUSTED, "").encode(),
             now=self.clock.now(),
         )
-        authorities = None
-        if old_authorities != signed.authorities:
-            version = stored.metadata.resource_version if stored else ""
-            existing = Secret(name=ca, version=version, data=old_authorities) if stored else None
-            authorities = AuthoritySecret(name=ca, existing=existing, data=signed.authorities)
-        return TlsPlan(
-            presented=RestTls(mounted=name, trusted=signed.trusted, secret_data=signed.files),
-            authorities=authorities,
-            due=site.certificate_lifetime / _CHECKS_PER_LIFETIME,
-        )
+        return TlsFacts(authorities_name=ca, stored=stored, signed=signed)
 
     async def write(self, part: RestApiObject, authorities: AuthoritySecret) -> None:
         """Write the Secret with the CAs, if it is still as it was read.
@@ -108,19 +158,3 @@ class RestCertificates:
             return
         body = tls.authorities_body(part, authorities.name, authorities.data)
         await secrets.create(self.kube, body.body)
-
-    async def _of_users(self, part: RestApiObject, secret: str) -> TlsPlan | Refused:
-        meta = part.metadata
-        existing = await secrets.get(self.kube, "secrets", meta.namespace, secret)
-        if existing is None:
-            text = f"there is no Secret {secret}: create it with tls.crt, tls.key and {restapis.TRUSTED}"
-            at = f"metadata.annotations[{restapis.TLS_SECRET_ANNOTATION}]"
-            return Refused((Fault(at, text),))
-        data = existing.values
-        host = f"{restapis.service_name(meta.name)}.{meta.namespace}.svc"
-        wrong = bounded(
-            certificates.user_certificate_faults(secret, data, host, now=self.clock.now())
-        )
-        if wrong:
-            return Refused(wrong)
-        return TlsPlan(presented=RestTls(mounted=secret, trusted=data[restapis.TRUSTED]))

@@ -1,51 +1,58 @@
-"""Reads what daemons make of a new configuration from the containers that try it.
+"""What daemons make of a new configuration, from the containers that try it: pure, but for remembering since when a verdict has been awaited.
 
-Those have no rights in Kubernetes and no port. The side-car that tries slurm.conf beside slurmctld writes the verdict to its log; the
-container that tries slurmdbd.conf before slurmdbd starts writes it to its termination message.
+Those containers have no rights in Kubernetes and no port. The side-car that tries slurm.conf beside slurmctld writes the verdict to its
+log; the container that tries slurmdbd.conf before slurmdbd starts writes it to its termination message.
 """
 
-import asyncio
 import enum
 import hashlib
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from slurmoperator.configuration.rendering import ConfigurationSet
+from slurmoperator.configuration.rendering import UNNAMED_WRITE, ConfigurationSet
 from slurmoperator.configuration.slurm_conf import node_line
-from slurmoperator.daemons import workload
-from slurmoperator.daemons.workload import DaemonPod
-from slurmoperator.nodesets.owned.conf_trials import ConfTrial, ConfTrials
-from slurmoperator.objects.accounting import AccountingObject
+from slurmoperator.nodesets.owned.conf_trials import ConfTrial
 from slurmoperator.objects.controller import ControllerObject
-from slurmoperator.objects.labels import selecting
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.pod_status import ContainerStatus, PodStatus
 from slurmoperator.rendering import accounting, trying
-from slurmoperator.rendering.body import CONFIGURATION_ANNOTATION
+from slurmoperator.rendering.body import PROVEN_ANNOTATION
 from slurmoperator.rendering.controller import RECONFIGURE
-from slurmruntime.crd.metadata import ObjectMetadata
-from slurmruntime.kube import paths
-from slurmruntime.kube.client import MERGE_PATCH, KubeClient
-from slurmruntime.kube.errors import NotFound
-from slurmruntime.process.clock import Clock
-from slurmruntime.values.errors import PEER_ERRORS, PeerError
 
-_MOST_PODS: Final = 5
-_MOST_LINES: Final = 3 * trying.MOST_UNFIT
 _NO_POD: Final = "there is no pod of slurmctld yet"
-_MOST_BYTES: Final = 64 * 1024
-_LONGEST: Final = timedelta(seconds=5)
-"""For one log: a kubelet that does not answer must not delay others."""
 _NUDGES: Final = (timedelta(0), timedelta(seconds=5), timedelta(seconds=15))
 """When a pod is touched after its files have changed, so that its kubelet syncs them. It may not know of them yet the first time."""
 _PENDING_FOR: Final = timedelta(minutes=3)
 """How long a verdict is polled for at the short interval."""
 POLL_INTERVAL: Final = timedelta(seconds=1)
 """How often the containers are asked for a pending verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesInForce:
+    """The configuration files that a daemon has."""
+
+    files: ConfigurationSet
+    is_proven: bool
+    """Whether the daemon has been seen serving with them."""
+
+    @classmethod
+    def from_object(
+        cls, files: Mapping[str, str], annotations: Mapping[str, str]
+    ) -> "FilesInForce":
+        """Return the files that a Kubernetes object holds, whose annotation says whether they are proven."""
+        digest, _, write = annotations.get(PROVEN_ANNOTATION, "").partition(" ")
+        write = write or UNNAMED_WRITE
+        stored = ConfigurationSet(files=files, generated=frozenset(files), write=write)
+        return cls(stored, is_proven=digest == stored.digest)
+
+    def is_proven_to_be(self, files: ConfigurationSet) -> bool:
+        """Check whether this write of these files is in force and proven."""
+        return self.is_proven and self.files.tag == files.tag
 
 
 class TrialOutcome(enum.Enum):
@@ -67,23 +74,37 @@ class TrialVerdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _NodeVerdicts:
+class TrialPod:
+    """A pod of a daemon, with what its side-car wrote."""
+
+    name: str
+    status: PodStatus
+    log: str = ""
+    """Of the container that tries slurm.conf; "" if it was not read."""
+    trouble: str = ""
+    """Why the log was not read although it matters; "" if it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedVerdict:
+    """Files that a daemon has not judged yet."""
+
+    tag: str
+    since: datetime
+    nudges: int = 0
+    """How often its pods were touched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTrials:
     """slurmctld's verdicts on the nodes that workers will register."""
 
-    refused: Mapping[str, str] | None = None
-    """slurmctld's messages by the digest of the node's line; None if they are unknown."""
-    message: str = ""
-    """Why the verdicts are unknown."""
+    trials: Mapping[str, ConfTrial] = field(default_factory=dict)
+    """By the uid of the NodeSet."""
     is_pending: bool = False
-    """Whether the verdicts are expected soon."""
-
-    def of(self, node_set: NodeSetObject) -> ConfTrial:
-        """Return the verdict on one NodeSet's nodes."""
-        message = self.message
-        if self.refused is not None:
-            message = self.refused.get(node_digest(node_set), "")
-        is_known = self.refused is not None
-        return ConfTrial(extra_conf=node_set.spec.extra_conf, is_known=is_known, words=message)
+    """Whether more verdicts are expected soon."""
+    awaited_tag: str = ""
+    """The tag of files whose nodes slurmctld has not judged yet; "" for none."""
 
 
 _LINE: Final = re.compile(
@@ -112,6 +133,28 @@ def unfit_nodes(log: str, tag: str) -> Mapping[str, str] | None:
 def without_write(data: Mapping[str, str]) -> Mapping[str, str]:
     """Return the files of a ConfigMap without the one that names the write."""
     return {name: content for name, content in data.items() if name != trying.WRITE_FILE}
+
+
+def are_logs_needed(
+    in_force: FilesInForce | None,
+    last: Mapping[str, str] | None,
+    node_sets: Iterable[NodeSetObject],
+) -> bool:
+    """Check whether a log can have a verdict that matters: only on the files that were desired last, or on nodes."""
+    if to_try(node_sets):
+        return True
+    if last is None or trying.WRITE_FILE not in last:
+        return False
+    files = without_write(last)
+    written = ConfigurationSet(
+        files=files, generated=frozenset(files), write=last[trying.WRITE_FILE]
+    )
+    return in_force is None or not in_force.is_proven_to_be(written)
+
+
+def nodes_key(uid: str) -> str:
+    """Return the key of the verdict on the nodes of a Controller's workers."""
+    return f"{uid} nodes"
 
 
 def name_write(
@@ -153,13 +196,6 @@ def combine(verdicts: Sequence[TrialVerdict], daemon: str) -> TrialVerdict:
     return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, message=f"there is no pod of {daemon} yet")
 
 
-def _runs_trials(pod: DaemonPod) -> bool:
-    return any(
-        container.name == RECONFIGURE and container.is_running
-        for container in pod.status.containers
-    )
-
-
 def start_verdict(status: PodStatus, name: str, tag: str) -> TrialVerdict:
     """Return a slurmdbd's verdict on its file: it has taken one only when it serves with it."""
     trial, daemon = (
@@ -178,155 +214,121 @@ def start_verdict(status: PodStatus, name: str, tag: str) -> TrialVerdict:
     return judged
 
 
-@dataclass(slots=True)
-class _PendingTrial:
-    """A set that its daemon has not judged yet."""
-
-    tag: str
-    since: datetime
-    nudges: int = 0
+def runs_trials(status: PodStatus) -> bool:
+    """Check whether the side-car of a pod tries configurations."""
+    return any(
+        container.name == RECONFIGURE and container.is_running for container in status.containers
+    )
 
 
-class Trials:
-    """Asks the pods of Controllers and Accountings."""
+def slurmctld_verdict(pods: Sequence[TrialPod], tag: str) -> TrialVerdict:
+    """Return slurmctld's verdict on a set of files."""
+    return combine([_log_verdict(pod, tag) for pod in pods], "slurmctld")
 
-    def __init__(self, kube: KubeClient, clock: Clock, tried: ConfTrials) -> None:
-        self._kube = kube
-        self._clock = clock
-        self._tried = tried
-        self._pending: dict[str, _PendingTrial] = {}
 
-    async def slurmctld_verdict(self, part: ControllerObject, tag: str) -> TrialVerdict:
-        """Return slurmctld's verdict on a set of files.
+def slurmdbd_verdict(pods: Sequence[TrialPod], tag: str) -> TrialVerdict:
+    """Return slurmdbd's verdict on a slurmdbd.conf."""
+    verdicts = [start_verdict(pod.status, pod.name, tag) for pod in pods]
+    return combine(verdicts, accounting.SLURMDBD)
 
-        Raises:
-            KubeError: its pods were not listed: try again.
-        """
-        pods = await self._pods(part.metadata, "slurmctld")
-        verdicts = [await self._pod_verdict(pod, tag) for pod in pods]
-        return self._track(part.metadata.uid, tag, combine(verdicts, "slurmctld"))
 
-    async def slurmdbd_verdict(self, part: AccountingObject, tag: str) -> TrialVerdict:
-        """Return slurmdbd's verdict on a slurmdbd.conf.
+def _log_verdict(pod: TrialPod, tag: str) -> TrialVerdict:
+    if not runs_trials(pod.status) or pod.trouble:
+        is_pending = not runs_trials(pod.status)
+        return TrialVerdict(
+            outcome=TrialOutcome.NOT_TRIED, message=_why_unread(pod), is_pending=is_pending
+        )
+    judged = verdict(pod.log, tag)
+    if judged.outcome is TrialOutcome.NOT_TRIED:
+        return replace(judged, message=f"pod {pod.name} is about to try it")
+    return judged
 
-        Raises:
-            KubeError: its pods were not listed: try again.
-        """
-        pods = await self._pods(part.metadata, accounting.SLURMDBD)
-        verdicts = [start_verdict(pod.status, pod.metadata.name, tag) for pod in pods]
-        return self._track(part.metadata.uid, tag, combine(verdicts, accounting.SLURMDBD))
 
-    def _track(self, uid: str, tag: str, judged: TrialVerdict) -> TrialVerdict:
-        """Remember since when a verdict has been pending: one that takes very long is not polled for every second."""
-        if judged.outcome is not TrialOutcome.NOT_TRIED:
-            self._pending.pop(uid, None)
-        elif not self._is_new(uid, tag):
-            return replace(judged, is_pending=False)
-        return judged
+def _why_unread(pod: TrialPod) -> str:
+    if not runs_trials(pod.status):
+        return f"container {RECONFIGURE} of pod {pod.name} is not running yet"
+    return pod.trouble
 
-    async def try_nodes(
-        self, part: ControllerObject, files: ConfigurationSet, node_sets: Iterable[NodeSetObject]
-    ) -> bool:
-        """Record slurmctld's verdicts on the nodes that workers will register; return whether more are expected soon.
 
-        Raises:
-            KubeError: its pods were not listed: try again.
-        """
-        to_try = [node_set for node_set in node_sets if _has_new_conf(node_set)]
-        if not to_try:
-            return False
-        verdicts = _NodeVerdicts(refused={})
-        lines = frozenset(files.files["slurm.conf"].split("\n"))
-        if not part.spec.external:
-            verdicts = await self._node_verdicts(part, files.tag)
-        for node_set in to_try:
-            tried = verdicts.of(node_set)
-            if not part.spec.external and f"#{node_line(node_set)}" not in lines:
-                message = f"Controller {part.metadata.name} has not accepted it: see its conditions"
-                tried = replace(tried, is_known=False, words=message)
-            self._tried.put(node_set.metadata.uid, tried)
-        return verdicts.is_pending
+def to_try(node_sets: Iterable[NodeSetObject]) -> tuple[NodeSetObject, ...]:
+    """Return the NodeSets whose nodes slurmctld has to try."""
+    return tuple(node_set for node_set in node_sets if _has_new_conf(node_set))
 
-    async def _node_verdicts(self, part: ControllerObject, tag: str) -> _NodeVerdicts:
-        refused: dict[str, str] = {}
-        pods = await self._pods(part.metadata, "slurmctld")
-        message = "" if pods else _NO_POD
-        for pod in pods:
-            log = await self._log(pod)
-            unfit = unfit_nodes(log, tag) if isinstance(log, str) else None
-            if isinstance(log, TrialVerdict):
-                message = log.message
-            elif unfit is None:
-                message = f"pod {pod.metadata.name} is about to try it"
-            refused |= unfit or {}
-        key = f"{part.metadata.uid} nodes"
-        if message:
-            return _NodeVerdicts(message=message, is_pending=self._is_new(key, tag))
-        self._pending.pop(key, None)
-        return _NodeVerdicts(refused=refused)
 
-    def _is_new(self, key: str, tag: str) -> bool:
-        trial = self._pending.get(key)
-        if trial is None or trial.tag != tag:
-            self._pending[key] = _PendingTrial(tag, self._clock.now())
-            return True
-        return self._clock.now() <= trial.since + _PENDING_FOR
+def try_nodes(
+    part: ControllerObject,
+    files: ConfigurationSet,
+    node_sets: Iterable[NodeSetObject],
+    pods: Sequence[TrialPod],
+) -> NodeTrials:
+    """Return slurmctld's verdicts on the nodes that workers will register; an external one is not asked."""
+    candidates = to_try(node_sets)
+    if not candidates:
+        return NodeTrials()
+    if part.spec.external:
+        return NodeTrials(
+            trials={node_set.metadata.uid: _conf_trial(node_set, "") for node_set in candidates}
+        )
+    refused: dict[str, str] = {}
+    unknown = "" if pods else _NO_POD
+    for pod in pods:
+        unfit = None
+        if runs_trials(pod.status) and not pod.trouble:
+            unfit = unfit_nodes(pod.log, files.tag)
+        if unfit is None:
+            unknown = _why_unread(pod) or f"pod {pod.name} is about to try it"
+        refused |= unfit or {}
+    lines = frozenset(files.files["slurm.conf"].split("\n"))
+    trials: dict[str, ConfTrial] = {}
+    for node_set in candidates:
+        trial = _conf_trial(node_set, unknown or refused.get(node_digest(node_set), ""))
+        if f"#{node_line(node_set)}" not in lines:
+            message = f"Controller {part.metadata.name} has not accepted it: see its conditions"
+            trial = replace(trial, is_known=False, words=message)
+        elif unknown:
+            trial = replace(trial, is_known=False)
+        trials[node_set.metadata.uid] = trial
+    return NodeTrials(
+        trials=trials, is_pending=bool(unknown), awaited_tag=files.tag if unknown else ""
+    )
 
-    async def hurry(self, controller: ObjectMetadata, tag: str) -> PeerError | None:
-        """Touch the pods, so that their kubelets sync new files at once and not within two minutes; return what failed."""
-        trial = self._pending.get(controller.uid)
-        if trial is None or trial.tag != tag or trial.nudges >= len(_NUDGES):
-            return None
-        if self._clock.now() < trial.since + _NUDGES[trial.nudges]:
-            return None
-        annotations = {CONFIGURATION_ANNOTATION: f"{tag} {trial.nudges + 1}"}
-        try:
-            pods = [pod for pod in await self._pods(controller, "slurmctld") if _runs_trials(pod)]
-            trial.nudges += bool(pods)
-            for pod in pods:
-                await self._kube.request(
-                    "PATCH",
-                    paths.pod(pod.metadata.namespace, pod.metadata.name),
-                    body={"metadata": {"annotations": annotations}},
-                    content_type=MERGE_PATCH,
-                )
-        except NotFound:
-            return None  # the pod has just gone
-        except PEER_ERRORS as error:
-            return error
-        return None
 
-    async def _pods(self, owner: ObjectMetadata, app: str) -> tuple[DaemonPod, ...]:
-        labels = selecting(app, owner.name)
-        pods = await workload.read_pods(self._kube, owner.namespace, labels, most=_MOST_PODS)
-        return tuple(pod for pod in pods if pod.metadata.deletion_timestamp is None)
+def _conf_trial(node_set: NodeSetObject, words: str) -> ConfTrial:
+    return ConfTrial(extra_conf=node_set.spec.extra_conf, is_known=True, words=words)
 
-    async def _pod_verdict(self, pod: DaemonPod, tag: str) -> TrialVerdict:
-        log = await self._log(pod)
-        if isinstance(log, TrialVerdict):
-            return log
-        judged = verdict(log, tag)
-        if judged.outcome is TrialOutcome.NOT_TRIED:
-            message = f"pod {pod.metadata.name} is about to try it"
-            return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, message=message, is_pending=True)
-        return judged
 
-    async def _log(self, pod: DaemonPod) -> str | TrialVerdict:
-        """Return the log of a pod's side-car, or why it is unknown."""
-        name = pod.metadata.name
-        if not _runs_trials(pod):
-            message = f"container {RECONFIGURE} of pod {name} is not running yet"
-            return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, message=message, is_pending=True)
-        where = paths.pod(pod.metadata.namespace, name) + "/log"
-        params = {
-            "container": RECONFIGURE,
-            "tailLines": str(_MOST_LINES),
-            "limitBytes": str(_MOST_BYTES),
-        }
-        try:
-            async with asyncio.timeout(_LONGEST.total_seconds()):
-                log = await self._kube.request("GET", where, params=params, accept="*/*")
-        except (*PEER_ERRORS, TimeoutError) as error:
-            message = f"the log of container {RECONFIGURE} of pod {name} was not read: {error}"
-            return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, message=message)
-        return log.decode(errors="replace")
+def is_soon(awaited: AwaitedVerdict | None, tag: str, now: datetime) -> bool:
+    """Check whether a verdict may be expected soon: one that takes very long is not polled for every second."""
+    return awaited is None or awaited.tag != tag or now <= awaited.since + _PENDING_FOR
+
+
+def is_nudge_due(awaited: AwaitedVerdict | None, tag: str, now: datetime) -> bool:
+    """Check whether the pods are to be touched, so that their kubelets sync new files at once and not within two minutes."""
+    if not tag:
+        return False
+    if awaited is None or awaited.tag != tag:
+        return True
+    return awaited.nudges < len(_NUDGES) and now >= awaited.since + _NUDGES[awaited.nudges]
+
+
+class AwaitedVerdicts:
+    """Since when verdicts have been awaited, during one term of leadership."""
+
+    def __init__(self) -> None:
+        self._awaited: dict[str, AwaitedVerdict] = {}
+
+    def of(self, key: str) -> AwaitedVerdict | None:
+        """Return what is awaited for a key; None if nothing is."""
+        return self._awaited.get(key)
+
+    def note(self, key: str, tag: str, now: datetime) -> None:
+        """Note that a verdict on these files is awaited; "" for none."""
+        if not tag:
+            self._awaited.pop(key, None)
+        elif (awaited := self._awaited.get(key)) is None or awaited.tag != tag:
+            self._awaited[key] = AwaitedVerdict(tag, now)
+
+    def note_nudge(self, key: str) -> None:
+        """Note that the pods were touched once more."""
+        awaited = self._awaited[key]
+        self._awaited[key] = replace(awaited, nudges=awaited.nudges + 1)

@@ -107,13 +107,20 @@ WATCHED_WORKLOADS: Final = {
 """How they are watched, by kind; select them by `labels.MADE_BY_US`."""
 
 
-async def read(kube: KubeClient, body: Mapping[str, Any]) -> WorkloadState | None:
-    """Return the state of the workload that a body describes; None if it does not exist."""
+async def read(kube: KubeClient, body: Mapping[str, Any]) -> WorkloadState:
+    """Return the state of the workload that a body describes; one that does not exist has no pods."""
     where = writes.path(body)
     try:
         workload = resource.decoded(_workload, str(body["kind"]), await kube.request("GET", where))
     except errors.NotFound:
-        return None
+        return WorkloadState(
+            name=f"{body['kind']} {body['metadata']['name']}",
+            desired=body["spec"].get("replicas", 1),
+            ready=0,
+            pods=0,
+            is_updated=False,
+            waits=("it does not exist",),
+        )
     status = workload.status
     state = WorkloadState(
         name=f"{body['kind']} {workload.metadata.name}",

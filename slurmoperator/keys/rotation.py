@@ -7,7 +7,6 @@ from typing import Final, Literal
 from slurmoperator.keys import rings
 from slurmoperator.objects.labels import KEY_NUMBER_ANNOTATION
 from slurmruntime.values import numbers
-from slurmruntime.values.faults import Fault
 
 Truth = Literal["True", "False"]
 
@@ -37,8 +36,10 @@ class RotationFacts:
 
     step: int
     """The step in force: the last one written."""
-    wanted: int | Fault | None
-    """The number of the requested key; None if none is requested."""
+    wanted: int | None
+    """The number of the requested key; None if none is requested, or not in a valid way."""
+    bad_request: str = ""
+    """Why the request is invalid; "" if it is not."""
     elsewhere: Sequence[str] = ()
     """External objects with the key: kinds and names."""
     holders: Sequence[KeyHolder] = ()
@@ -57,24 +58,23 @@ class RotationDecision:
     message: str = ""
 
 
-def wanted_key(annotations: Mapping[str, str]) -> int | Fault | None:
-    """Return the number of the key that a Controller requests, a fault if it is invalid, None without one."""
+def requested(step: int, annotations: Mapping[str, str]) -> RotationFacts:
+    """Return the facts about a key at a step of which a Controller requests what its annotations say."""
     text = annotations.get(KEY_NUMBER_ANNOTATION)
-    if text is None:
-        return None
-    number = numbers.integer(text, most=_MOST_KEYS)
-    if number:
-        return number
-    at = f"metadata.annotations[{KEY_NUMBER_ANNOTATION}]"
-    return Fault(at, f"expected a number from 1 to {_MOST_KEYS}, found {text}")
+    number = None if text is None else numbers.integer(text, most=_MOST_KEYS) or None
+    bad_request = ""
+    if text is not None and number is None:
+        at = f"metadata.annotations[{KEY_NUMBER_ANNOTATION}]"
+        bad_request = f"{at}: expected a number from 1 to {_MOST_KEYS}, found {text}"
+    return RotationFacts(step=step, wanted=number, bad_request=bad_request)
 
 
-def is_due(step: int, wanted: int | Fault | None) -> bool:
+def is_due(step: int, wanted: int | None) -> bool:
     """Check whether another step must follow."""
     return not rings.is_complete(step) or wanted == rings.signing_key(step) + 1
 
 
-def is_open(step: int, wanted: int | Fault | None, reported: str) -> bool:
+def is_open(step: int, wanted: int | None, reported: str) -> bool:
     """Check whether it matters which daemon has which step.
 
     Once the condition's message (`reported`) says that all have the last step of a key, no daemon gets another until the next is due.
@@ -100,16 +100,17 @@ def decide(facts: RotationFacts) -> RotationDecision:
         text = f"{_under_way(step)}; waiting for {_list(behind)}"
         return RotationDecision(truth="False", reason="Waiting", message=text)
     if not is_due(step, facts.wanted):
-        return _idle(step, facts.wanted)
+        return _idle(facts)
     return RotationDecision(
         writes=step + 1, truth="False", reason="Rotating", message=_under_way(step + 1)
     )
 
 
-def _idle(step: int, wanted: int | Fault | None) -> RotationDecision:
+def _idle(facts: RotationFacts) -> RotationDecision:
+    step, wanted = facts.step, facts.wanted
     number = rings.signing_key(step)
-    if isinstance(wanted, Fault):
-        return RotationDecision(truth="False", reason="BadInput", message=wanted.text)
+    if facts.bad_request:
+        return RotationDecision(truth="False", reason="BadInput", message=facts.bad_request)
     if wanted is not None and wanted != number:
         text = (
             f"metadata.annotations[{KEY_NUMBER_ANNOTATION}]: expected {number}, the key in force, or {number + 1}, "

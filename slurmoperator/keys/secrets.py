@@ -14,7 +14,7 @@ from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube import errors, paths, resource
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.values.faults import Fault
+from slurmruntime.values.faults import Fault, Refusal
 
 RandomBytes = Callable[[int], bytes]
 """Returns this many unpredictable bytes."""
@@ -139,13 +139,16 @@ def decode(encoded: str) -> bytes | None:
         return None
 
 
-def text(secret: Mapping[str, str], reference: KeyOfObject, at: str) -> str | Fault:
-    """Return a text from a Secret, or what is wrong with it."""
+def text(secret: Mapping[str, str], reference: KeyOfObject, at: str) -> str:
+    """Return a text from a Secret.
+
+    Raises:
+        Refusal: it has no such text.
+    """
     if reference.key not in secret:
-        return Fault(f"{at}.key", f"Secret {reference.name} has no {reference.key}")
-    fault = Fault(f"{at}.key", f"expected text in {reference.key} of Secret {reference.name}")
-    content = decode(secret[reference.key])
+        raise Refusal(Fault(f"{at}.key", f"Secret {reference.name} has no {reference.key}"))
     try:
-        return content.decode() if content is not None else fault
-    except UnicodeDecodeError:
-        return fault
+        return base64.b64decode(secret[reference.key], validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError) as error:
+        wrong = f"expected text in {reference.key} of Secret {reference.name}"
+        raise Refusal(Fault(f"{at}.key", wrong)) from error

@@ -4,7 +4,7 @@ import contextlib
 from datetime import datetime, timedelta
 
 from sandbox.api import Api, ApiError
-from slurmoperator.daemons.rivals import LEASE
+from slurmoperator.rivals import LEASE
 from slurmruntime.kube.meta import rfc3339
 
 

@@ -9,8 +9,8 @@ import msgspec
 from bridge.reconcile.set_aside import SetAside
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
-from slurmoperator.daemons.deciding import BodyMakers
-from slurmoperator.daemons.loop import ControlLoop, KeySource, NamespaceRules
+from slurmoperator.daemons.acting import KeySource
+from slurmoperator.daemons.loop import ControlLoop, NamespaceRules
 from slurmoperator.daemons.part import PARTS, ControlPeers, PartCaches, WatchedPart
 from slurmoperator.keys import host_keys
 from slurmoperator.keys.token_policy import TokenPolicy
@@ -78,7 +78,7 @@ class World:
                 workloads=(),
                 node_sets=Cache[WatchedNodeSet](NODE_SETS, set_aside),
             ),
-            BodyMakers(ControlSite(images=NO_IMAGES)),
+            ControlSite(images=NO_IMAGES),
             keys=KeySource(random_bytes=bytes, host_keys=host_keys.generate),
             rules=NamespaceRules(
                 served=NamespaceScope(),

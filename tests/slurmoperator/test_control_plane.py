@@ -14,7 +14,7 @@ from sandbox import kubeconfig
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from slurmoperator import __main__ as program
-from slurmoperator.daemons import rivals
+from slurmoperator import rivals
 from slurmoperator.objects.labels import TAKE_OVER_ANNOTATION
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.process.clock import SystemClock

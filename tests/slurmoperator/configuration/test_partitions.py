@@ -1,6 +1,5 @@
 """Which partitions stay in slurm.conf although nobody wants them any more."""
 
-from functools import partial
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from slurmoperator.configuration import lines, partitions
 from slurmoperator.configuration.partitions import NOT_READ, JobsOfPartition, SlurmPartitions
 from slurmoperator.daemons import deciding
-from slurmruntime.values.faults import Refused
+from slurmoperator.daemons.deciding import PartitionReading
 from tests.slurmoperator.configuration.given import files, inputs, node_set
 
 OLD = (
@@ -27,8 +26,8 @@ def seen(jobs: JobsOfPartition | None = None, **changes: Any) -> SlurmPartitions
     return SlurmPartitions(**{"states": {"old": "UP"}, "jobs": found, **changes})
 
 
-def _returned(shown: SlurmPartitions, _: frozenset[str]) -> SlurmPartitions:
-    return shown
+def read(found: SlurmPartitions, *names: str) -> PartitionReading:
+    return PartitionReading(names=frozenset(names), seen=found)
 
 
 def line_of(text: str, name: str = "old") -> str:
@@ -108,40 +107,41 @@ CPU = node_set(partition={"enabled": True, "config": "MaxTime=60"})
 def test_whatever_way_it_goes_its_jobs_keep_it(before: Any, after: Any, name: str) -> None:
     jobs = SlurmPartitions(states={name: "UP"}, jobs={name: RUNS})
 
-    found = deciding.plan_configuration(after, files(before), lambda _: jobs)
+    found = deciding.plan_configuration(after, files(before), read(jobs, name))
 
-    assert not isinstance(found, Refused)
+    assert found.files is not None
     text = found.files.files["slurm.conf"]
     line = line_of(text, name)
     assert " State=DOWN" in line
     assert "Nodes=" not in line
     assert f"partition {name} is being removed" in found.kept_partitions
-    again = deciding.plan_configuration(after, found.files.files, lambda _: jobs)
+    again = deciding.plan_configuration(after, found.files.files, read(jobs, name))
     assert again == found
 
     for state in ("DOWN", "INACTIVE"):
         shown = SlurmPartitions(states={name: state}, jobs={})
-        found = deciding.plan_configuration(after, found.files.files, partial(_returned, shown))
-        assert not isinstance(found, Refused)
-    assert found == deciding.plan_configuration(after, None, lambda _: NOT_READ)
+        found = deciding.plan_configuration(after, found.files.files, read(shown, name))
+        assert found.files is not None
+    decided = deciding.plan_configuration(after, None, PartitionReading())
+    assert (decided.files, "") == (found.files, found.kept_partitions)
 
 
 def test_it_stands_before_what_the_user_says_of_all_partitions() -> None:
     wanted = "PartitionName=DEFAULT Nodes=ALL\n" + NEW
     found = deciding.plan_configuration(
-        inputs(extraConf=wanted), files(inputs(CPU, extraConf=OLD)), lambda _: seen(RUNS)
+        inputs(extraConf=wanted), files(inputs(CPU, extraConf=OLD)), read(seen(RUNS), "old")
     )
 
-    assert not isinstance(found, Refused)
+    assert found.files is not None
     text = found.files.files["slurm.conf"]
     assert text.index("PartitionName=old") < text.index("PartitionName=DEFAULT")
 
 
 def test_a_partition_that_comes_back_is_as_it_is_wanted() -> None:
     kept = files(inputs(CPU, extraConf=CLOSED))
-    found = deciding.plan_configuration(inputs(CPU, extraConf=OLD), kept, lambda _: NOT_READ)
+    found = deciding.plan_configuration(inputs(CPU, extraConf=OLD), kept, PartitionReading())
 
-    assert not isinstance(found, Refused)
+    assert found.files is not None
     assert found.files.files == files(inputs(CPU, extraConf=OLD))
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from slurmoperator.daemons.deciding import BodyMakers
-from slurmoperator.daemons.loop import ControlLoop, KeySource, NamespaceRules
+from slurmoperator.daemons.acting import KeySource
+from slurmoperator.daemons.loop import ControlLoop, NamespaceRules
 from slurmoperator.daemons.part import PARTS, ControlPeers, PartCaches
 from slurmoperator.daemons.workload import WATCHED_WORKLOADS
 from slurmoperator.keys.token_policy import TokenPolicy
@@ -256,7 +256,7 @@ class Leaders:
                 workloads=[caches[kind] for kind in WATCHED_WORKLOADS],
                 node_sets=caches["NodeSet"],
             ),
-            BodyMakers(SITE),
+            SITE,
             keys=KeySource(random_bytes=self._rng.randbytes, host_keys=self._host_keys),
             rules=NamespaceRules(
                 served=self.served, tokens=TokenPolicy(users=self.token_users, longest_s=86_400)

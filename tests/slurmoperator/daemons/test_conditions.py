@@ -1,5 +1,6 @@
 """What objects of the control plane are told, and which configuration may come into force."""
 
+import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,13 +11,14 @@ import pytest
 from slurmoperator.configuration.inputs import ConfigurationInputs
 from slurmoperator.configuration.partitions import NOT_READ, SlurmPartitions
 from slurmoperator.configuration.rendering import ConfigurationSet, render
-from slurmoperator.daemons import conditions, deciding
-from slurmoperator.daemons.conditions import PartFacts
+from slurmoperator.daemons import conditions, deciding, workload
+from slurmoperator.daemons.conditions import PartReport
+from slurmoperator.daemons.deciding import ConfigurationPlan, PartitionReading
 from slurmoperator.daemons.workload import WorkloadState
 from slurmoperator.keys.rotation import RotationDecision
 from slurmoperator.objects.controller import ControllerStatus
 from slurmruntime.crd.conditions import ObjectCondition
-from slurmruntime.values.faults import Refused
+from slurmruntime.kube import errors
 from tests.slurmoperator.configuration.given import files, inputs, node_set
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,7 +30,7 @@ LEAVING = msgspec.structs.replace(READY, deleted_claims=("claim s is being delet
 
 
 def told(
-    facts: PartFacts, before: tuple[ObjectCondition, ...] = (), now: datetime = NOW
+    facts: PartReport, before: tuple[ObjectCondition, ...] = (), now: datetime = NOW
 ) -> dict[str, ObjectCondition]:
     found = conditions.evaluate(before, facts, generation=3, now=now)
     return {each.type: each for each in found}
@@ -37,39 +39,39 @@ def told(
 @pytest.mark.parametrize(
     ("facts", "condition_type", "expected"),
     [
-        (PartFacts(), "Accepted", ("True", "Accepted", "")),
-        (PartFacts(accepted="bad"), "Accepted", ("False", "BadInput", "bad")),
+        (PartReport(), "Accepted", ("True", "Accepted", "")),
+        (PartReport(accepted="bad"), "Accepted", ("False", "BadInput", "bad")),
         (
-            PartFacts(accepted="x", accepted_reason="NotOurs"),
+            PartReport(accepted="x", accepted_reason="NotOurs"),
             "Accepted",
             ("False", "NotOurs", "x"),
         ),
         (
-            PartFacts(configured="", digest="abcdef0123456789"),
+            PartReport(configured="", digest="abcdef0123456789"),
             "Configured",
             ("True", "InForce", "digest abcdef012345"),
         ),
-        (PartFacts(configured="line 3"), "Configured", ("False", "Refused", "line 3")),
+        (PartReport(configured="line 3"), "Configured", ("False", "Refused", "line 3")),
         (
-            PartFacts(configured="line 3", digest="abcdef0123456789"),
+            PartReport(configured="line 3", digest="abcdef0123456789"),
             "Configured",
             ("False", "Refused", "line 3; the configuration in force stays (digest abcdef012345)"),
         ),
-        (PartFacts(), "Ready", ("Unknown", "NotRead", "the state of its pods is unknown")),
-        (PartFacts(workloads=()), "Ready", ("True", "AllReady", "")),
-        (PartFacts(workloads=(READY,)), "Ready", ("True", "AllReady", "")),
+        (PartReport(), "Ready", ("Unknown", "NotRead", "the state of its pods is unknown")),
+        (PartReport(workloads=()), "Ready", ("True", "AllReady", "")),
+        (PartReport(workloads=(READY,)), "Ready", ("True", "AllReady", "")),
         (
-            PartFacts(workloads=(READY, LATE)),
+            PartReport(workloads=(READY, LATE)),
             "Ready",
             ("False", "NotReady", "StatefulSet a: 0 of 1 pods are ready; pod a-0: no image"),
         ),
         (
-            PartFacts(workloads=(READY, LEAVING)),
+            PartReport(workloads=(READY, LEAVING)),
             "Ready",
             ("False", "VolumeDeleted", "StatefulSet a: claim s is being deleted"),
         ),
         (
-            PartFacts(workloads=(LATE, LEAVING)),
+            PartReport(workloads=(LATE, LEAVING)),
             "Ready",
             (
                 "False",
@@ -78,14 +80,14 @@ def told(
             ),
         ),
         (
-            PartFacts(workloads=(READY,), failures=("422",)),
+            PartReport(workloads=(READY,), failures=("422",)),
             "Ready",
             ("False", "Failing", "422"),
         ),
     ],
 )
 def test_each_condition_says_what_is_wrong(
-    facts: PartFacts, condition_type: str, expected: tuple[str, str, str]
+    facts: PartReport, condition_type: str, expected: tuple[str, str, str]
 ) -> None:
     found = told(facts)[condition_type]
 
@@ -94,18 +96,18 @@ def test_each_condition_says_what_is_wrong(
 
 
 def test_what_has_no_configuration_is_told_nothing_of_it() -> None:
-    assert told(PartFacts()).keys() == {"Accepted", "Ready"}
+    assert told(PartReport()).keys() == {"Accepted", "Ready"}
 
 
 def test_the_word_on_a_key_holds_until_somebody_has_looked_again() -> None:
     waits = RotationDecision(truth="False", reason="Waiting", message="pod a")
-    first = conditions.evaluate((), PartFacts(key=waits), generation=1, now=NOW)
+    first = conditions.evaluate((), PartReport(key=waits), generation=1, now=NOW)
     assert ("False", "Waiting", "pod a") == word(first)
 
-    later = conditions.evaluate(first, PartFacts(accepted="bad"), generation=1, now=NOW)
+    later = conditions.evaluate(first, PartReport(accepted="bad"), generation=1, now=NOW)
     assert ("False", "Waiting", "pod a") == word(later)
     assert (
-        word(conditions.evaluate(later, PartFacts(key=RotationDecision()), generation=1, now=NOW))
+        word(conditions.evaluate(later, PartReport(key=RotationDecision()), generation=1, now=NOW))
         is None
     )
 
@@ -118,28 +120,28 @@ def word(conditions_: tuple[ObjectCondition, ...]) -> tuple[str, str, str] | Non
 def test_a_controller_keeps_its_step_while_it_is_not_known() -> None:
     before = ControllerStatus(slurm_key_step=4)
 
-    def after(facts: PartFacts) -> int:
+    def after(facts: PartReport) -> int:
         found = conditions.status(before, facts, generation=1, now=NOW)
         assert isinstance(found, ControllerStatus)
         return found.slurm_key_step
 
     assert (4, 5, 0) == (
-        after(PartFacts()),
-        after(PartFacts(key_step=5)),
-        after(PartFacts(key_step=0)),
+        after(PartReport()),
+        after(PartReport(key_step=5)),
+        after(PartReport(key_step=0)),
     )
 
 
 def test_a_condition_keeps_the_time_of_its_status_and_those_of_others_stay() -> None:
     other = ObjectCondition(type="Other", status="True", reason="Theirs", last_transition_time=NOW)
-    first = conditions.evaluate((other,), PartFacts(workloads=(LATE,)), generation=1, now=NOW)
+    first = conditions.evaluate((other,), PartReport(workloads=(LATE,)), generation=1, now=NOW)
     later = NOW + timedelta(hours=1)
 
-    again = conditions.evaluate(first, PartFacts(workloads=(LATE,)), generation=1, now=later)
+    again = conditions.evaluate(first, PartReport(workloads=(LATE,)), generation=1, now=later)
     assert again == first
     assert other in again
 
-    ready = told(PartFacts(workloads=(READY,)), first, later)
+    ready = told(PartReport(workloads=(READY,)), first, later)
     assert ready["Ready"].last_transition_time == later
     assert ready["Accepted"].last_transition_time == NOW
 
@@ -152,9 +154,8 @@ def in_force(**spec: Any) -> ConfigurationSet:
 
 def configuration(
     after: ConfigurationInputs, before: Mapping[str, str] | None
-) -> ConfigurationSet | Refused:
-    found = deciding.plan_configuration(after, before, lambda _: NOT_READ)
-    return found if isinstance(found, Refused) else found.files
+) -> ConfigurationPlan:
+    return deciding.plan_configuration(after, before, PartitionReading())
 
 
 def test_a_change_that_would_cost_jobs_does_not_come_into_force() -> None:
@@ -163,9 +164,9 @@ def test_a_change_that_would_cost_jobs_does_not_come_into_force() -> None:
 
     found = configuration(after, before.files)
 
-    assert isinstance(found, Refused)
-    assert "slurm.conf SelectType: this cannot change while the cluster lives" in found.text
-    assert isinstance(configuration(after, None), ConfigurationSet)
+    assert "slurm.conf SelectType: this cannot change while the cluster lives" in found.refused
+    assert found.files is None
+    assert configuration(after, None).files is not None
 
 
 PLAIN = files(inputs())
@@ -189,15 +190,17 @@ def test_what_costs_only_jobs_may_change_while_there_are_none_and_nothing_to_run
 ) -> None:
     workers = node_set(replicas=replicas, scalingMode=scaling)
 
-    found = deciding.plan_configuration(inputs(workers, extraConf=IMEX), PLAIN, lambda _: seen)
+    found = deciding.plan_configuration(
+        inputs(workers, extraConf=IMEX), PLAIN, PartitionReading(seen=seen)
+    )
 
     if not said:
-        assert not isinstance(found, Refused)
+        assert found.files is not None
         assert IMEX in found.files.files["slurm.conf"]
         return
-    assert isinstance(found, Refused)
-    assert "while no NodeSet wants workers and Slurm has neither jobs nor nodes" in found.text
-    assert said in found.text
+    assert found.files is None
+    assert "while no NodeSet wants workers and Slurm has neither jobs nor nodes" in found.refused
+    assert said in found.refused
 
 
 def test_what_was_decided_while_slurm_was_empty_stays_so_until_it_is_not() -> None:
@@ -205,8 +208,8 @@ def test_what_was_decided_while_slurm_was_empty_stays_so_until_it_is_not() -> No
     decided = files(after)
 
     def again(seen: SlurmPartitions) -> bool:
-        found = deciding.plan_configuration(after, PLAIN, lambda _: seen, decided)
-        return not isinstance(found, Refused)
+        found = deciding.plan_configuration(after, PLAIN, PartitionReading(seen=seen), decided)
+        return found.files is not None
 
     assert again(SlurmPartitions(is_sure=False))
     assert not again(SlurmPartitions(is_sure=False, live=1))
@@ -215,12 +218,13 @@ def test_what_was_decided_while_slurm_was_empty_stays_so_until_it_is_not() -> No
 
 def test_what_costs_more_than_jobs_may_not_change_in_an_empty_slurm_either() -> None:
     found = deciding.plan_configuration(
-        inputs(extraConf="SelectType=select/linear"), PLAIN, lambda _: SlurmPartitions()
+        inputs(extraConf="SelectType=select/linear"),
+        PLAIN,
+        PartitionReading(seen=SlurmPartitions()),
     )
 
-    assert isinstance(found, Refused)
-    assert "slurm.conf SelectType: this cannot change while the cluster lives" in found.text
-    assert "it can while" not in found.text
+    assert "slurm.conf SelectType: this cannot change while the cluster lives" in found.refused
+    assert "it can while" not in found.refused
 
 
 def test_a_change_that_slurm_takes_while_it_runs_comes_into_force() -> None:
@@ -229,8 +233,8 @@ def test_a_change_that_slurm_takes_while_it_runs_comes_into_force() -> None:
 
     found = configuration(after, before.files)
 
-    assert isinstance(found, ConfigurationSet)
-    assert "bf_interval=9" in found.files["slurm.conf"]
+    assert found.files is not None
+    assert "bf_interval=9" in found.files.files["slurm.conf"]
 
 
 def test_a_slurmctld_may_move_away_and_back_but_not_become_another_cluster() -> None:
@@ -238,8 +242,44 @@ def test_a_slurmctld_may_move_away_and_back_but_not_become_another_cluster() -> 
     here, away = inputs(), inputs(external=True, externalConfig=address)
     files_here, files_away = in_force(), in_force(external=True, externalConfig=address)
 
-    assert isinstance(configuration(away, files_here.files), ConfigurationSet)
-    assert isinstance(configuration(here, files_away.files), ConfigurationSet)
+    assert configuration(away, files_here.files).files is not None
+    assert configuration(here, files_away.files).files is not None
     other = configuration(inputs(clusterName="other"), files_away.files)
-    assert isinstance(other, Refused)
-    assert "slurm.conf ClusterName" in other.text
+    assert other.files is None
+    assert "slurm.conf ClusterName" in other.refused
+
+
+def test_what_is_not_all_written_is_not_ready_by_what_was_seen() -> None:
+    cut_short = PartReport(workloads=(READY,), is_interrupted=True)
+    assert ("Unknown", "NotRead") == (
+        told(cut_short)["Ready"].status,
+        told(cut_short)["Ready"].reason,
+    )
+
+    last = conditions.evaluate((), PartReport(workloads=(LATE,)), generation=2, now=NOW)
+    later = NOW + timedelta(hours=1)
+    assert told(cut_short, last, later)["Ready"] in last
+
+    ready = conditions.evaluate((), PartReport(workloads=(READY,)), generation=2, now=NOW)
+    kept = told(cut_short, ready, later)["Ready"]
+    assert ("True", 2, NOW) == (kept.status, kept.observed_generation, kept.last_transition_time)
+    late = PartReport(workloads=(LATE,), is_interrupted=True)
+    assert "False" == told(late, ready, later)["Ready"].status
+
+
+@pytest.mark.parametrize("replicas", [0, 1, 3])
+def test_a_workload_that_is_not_there_is_not_ready(replicas: int) -> None:
+    class Nobody:
+        async def request(self, method: str, path: str, **_: Any) -> bytes:
+            raise errors.NotFound(method, path, message="not found")
+
+    body = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "a", "namespace": "slurm"},
+        "spec": {"replicas": replicas},
+    }
+    state = asyncio.run(workload.read(Nobody(), body))  # type: ignore[arg-type]  # all it calls
+    found = told(PartReport(workloads=(state,)))["Ready"]
+    assert ("False", "NotReady") == (found.status, found.reason)
+    assert f"StatefulSet a: 0 of {replicas} pods are ready; it does not exist" == found.message

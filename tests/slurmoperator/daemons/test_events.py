@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from slurmoperator.daemons.rivals import Rivals
+from slurmoperator.rivals import Rivals
 from slurmruntime.kube import errors
 from slurmruntime.process.lifetime import StartAfresh
 from tests.slurmoperator.daemons.peers import Leaders, controller, part, secret

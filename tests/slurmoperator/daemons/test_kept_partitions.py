@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from slurmoperator.configuration import lines
+from slurmoperator.configuration.partitions import SlurmPartitions
 from slurmoperator.configuration.rendering import ConfigurationSet
 from slurmoperator.daemons.partition_readings import PartitionReadings
 from slurmoperator.rendering.trying import LOG_PREFIX, WRITE_FILE
@@ -186,16 +187,22 @@ def test_a_reading_that_nobody_has_used_in_time_is_not_sure() -> None:
 
         readings = PartitionReadings(opens, clock=clock, wake=lambda _: None)
         site, nothing = ObjectMetadata(name="site", namespace="slurm", uid="1"), frozenset[str]()
+
+        def latest() -> SlurmPartitions:
+            seen = readings.last("1").of(nothing)
+            readings.request(site, nothing)
+            return seen
+
         async with asyncio.TaskGroup() as group:
             group.create_task(readings.run(stop))
-            assert readings.latest(site, nothing).trouble
+            assert latest().trouble
             await clock.sleep(1)
-            seen = readings.latest(site, nothing)
+            seen = latest()
             assert (True, 0, 1) == (seen.is_sure, seen.live, seen.open_nodes), seen
             await clock.sleep(60)
-            assert not readings.latest(site, nothing).is_sure
+            assert not latest().is_sure
             await clock.sleep(12)
-            assert readings.latest(site, nothing).is_sure
+            assert latest().is_sure
             stop.set()
 
     run(main)

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from slurmoperator.keys import rings, rotation
 from slurmoperator.keys.rotation import KeyHolder, RotationDecision, RotationFacts, decide
 from slurmoperator.objects.labels import KEY_NUMBER_ANNOTATION
-from slurmruntime.values.faults import Fault
 
-BAD = Fault("metadata.annotations[x]", "expected a number")
+BAD = "metadata.annotations[x]: expected a number"
 NONE = RotationDecision()
 
 
@@ -25,7 +24,7 @@ def pods(*steps: int | None) -> list[KeyHolder]:
         (RotationFacts(step=0, wanted=None, holders=pods(0)), None, ""),
         (RotationFacts(step=0, wanted=1), None, "InForce"),
         (RotationFacts(step=0, wanted=3), None, "BadInput"),
-        (RotationFacts(step=0, wanted=BAD), None, "BadInput"),
+        (RotationFacts(step=0, wanted=None, bad_request=BAD), None, "BadInput"),
         (RotationFacts(step=0, wanted=2, holders=pods(0, 0)), 1, "Rotating"),
         (RotationFacts(step=0, wanted=2, holders=pods(0, None)), None, "Waiting"),
         (RotationFacts(step=0, wanted=2, elsewhere=["Accounting a"]), None, "Elsewhere"),
@@ -36,7 +35,7 @@ def pods(*steps: int | None) -> list[KeyHolder]:
         # What has begun goes on, whatever is asked for.
         (RotationFacts(step=1, wanted=None, holders=pods(1)), 2, "Rotating"),
         (RotationFacts(step=2, wanted=1, holders=pods(2)), 3, "Rotating"),
-        (RotationFacts(step=2, wanted=BAD, holders=pods(2)), 3, "Rotating"),
+        (RotationFacts(step=2, wanted=None, bad_request=BAD, holders=pods(2)), 3, "Rotating"),
         (RotationFacts(step=2, wanted=2, holders=pods(2), elsewhere=["x"]), None, "Elsewhere"),
         # The last step is over when all have it.
         (RotationFacts(step=3, wanted=2, holders=pods(3, 2)), None, "Waiting"),
@@ -79,22 +78,20 @@ def test_a_person_is_told_what_it_is_about_and_for_whom_it_waits() -> None:
         ({}, None),
         ({KEY_NUMBER_ANNOTATION: "1"}, 1),
         ({KEY_NUMBER_ANNOTATION: "27"}, 27),
-        ({KEY_NUMBER_ANNOTATION: "0"}, Fault),
-        ({KEY_NUMBER_ANNOTATION: "-2"}, Fault),
-        ({KEY_NUMBER_ANNOTATION: "two"}, Fault),
-        ({KEY_NUMBER_ANNOTATION: ""}, Fault),
-        ({KEY_NUMBER_ANNOTATION: "9" * 5000}, Fault),
+        ({KEY_NUMBER_ANNOTATION: "0"}, "bad"),
+        ({KEY_NUMBER_ANNOTATION: "-2"}, "bad"),
+        ({KEY_NUMBER_ANNOTATION: "two"}, "bad"),
+        ({KEY_NUMBER_ANNOTATION: ""}, "bad"),
+        ({KEY_NUMBER_ANNOTATION: "9" * 5000}, "bad"),
     ],
 )
 def test_a_key_is_asked_for_by_its_number(
-    annotations: dict[str, str], expected: int | type[Fault] | None
+    annotations: dict[str, str], expected: int | str | None
 ) -> None:
-    found = rotation.wanted_key(annotations)
-    if expected is not Fault:
-        assert expected == found
-        return
-    assert isinstance(found, Fault)
-    assert KEY_NUMBER_ANNOTATION in found.path
+    found = rotation.requested(3, annotations)
+    assert found.step == 3
+    assert found.wanted == (None if expected == "bad" else expected)
+    assert (KEY_NUMBER_ANNOTATION in found.bad_request) is (expected == "bad")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from slurmruntime.kube import secrets as kube_secrets
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.secrets import Secret
-from slurmruntime.values.faults import Fault
+from slurmruntime.values.faults import Fault, Refusal
 
 _ANY_STEP: Final = re.compile(r".+\.[0-9]+\.jwks")
 
@@ -36,6 +36,37 @@ class KeyRing:
     """With the steps, as it was read; None if it does not exist."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RingReading:
+    """What was read of the ring of a key."""
+
+    key: KeyOfObject
+    secret: Secret | None
+    """With the steps; None if it does not exist."""
+    reported: int
+    """The last step that the status of a Controller shows."""
+
+
+def ring_of(reading: RingReading) -> KeyRing:
+    """Return a ring that daemons may get a key of: pure.
+
+    Raises:
+        Refusal: no daemon may get a key now.
+    """
+    key, secret = reading.key, reading.secret
+    at = f"Secret {rings.ring_secret(key.name)}"
+    step = rings.last_step(key.key, secret.data if secret else ())
+    if step < reading.reported:
+        text = (
+            f"it has no {rings.ring_item(key.key, reading.reported)}, the key that the daemons use: restore it. They keep running, but "
+            "none can be started. If the key is lost, delete all objects that use it and create them again"
+        )
+        raise Refusal(Fault(at, text))
+    if secret and step and not _keys(key, step, secret):
+        raise Refusal(Fault(at, f"{rings.ring_item(key.key, step)} was changed: restore it"))
+    return KeyRing(key=key, step=step, secret=secret)
+
+
 @dataclass(frozen=True, slots=True)
 class KeyRings:
     """Reads and writes key rings."""
@@ -45,38 +76,26 @@ class KeyRings:
     """Their status has the steps."""
     random_bytes: RandomBytes
 
-    async def of(self, namespace: str, key: KeyOfObject) -> KeyRing | Fault:
-        """Return the ring of a key, or why no daemon may get a key now.
+    async def read(self, namespace: str, key: KeyOfObject) -> RingReading:
+        """Read the ring of a key.
 
         Raises:
             KubeError: it was not read: try again.
         """
-        name = rings.ring_secret(key.name)
-        secret = await self._read(namespace, name)
-        step = rings.last_step(key.key, secret.data if secret else ())
+        secret = await self._read(namespace, rings.ring_secret(key.name))
         reported = self._reported_step(namespace, key)
-        if step < reported:
-            text = (
-                f"it has no {rings.ring_item(key.key, reported)}, the key that the daemons use: restore it. They keep running, but "
-                "none can be started. If the key is lost, delete all objects that use it and create them again"
-            )
-            return Fault(f"Secret {name}", text)
-        if secret and step and not _keys(key, step, secret):
-            text = f"{rings.ring_item(key.key, step)} was changed: restore it"
-            return Fault(f"Secret {name}", text)
-        return KeyRing(key=key, step=step, secret=secret)
+        return RingReading(key=key, secret=secret, reported=reported)
 
-    async def write(self, namespace: str, ring: KeyRing, step: int) -> Fault | None:
-        """Write the next step and drop those that no daemon uses any more; return a fault if the Secret is not as expected.
+    async def write(self, namespace: str, ring: KeyRing, step: int) -> None:
+        """Write the next step and drop those that no daemon uses any more.
 
         All daemons use the step of the ring, which is as it was read.
 
         Raises:
+            Refusal: the Secret is not as expected.
             KubeError: it was not written, or may or may not have been: try again.
         """
         keys = await self._keys_until(namespace, ring)
-        if isinstance(keys, Fault):
-            return keys
         for number in rings.accepted_keys(step) - keys.keys():
             keys[number] = self.random_bytes(MADE_BYTES[KeyUse.DAEMONS])
         item = {rings.ring_item(ring.key.key, step): rings.step_text(step, keys)}
@@ -85,27 +104,26 @@ class KeyRings:
             await secrets.create(
                 self.kube, secrets.secret_body(namespace, name, item, is_immutable=False)
             )
-            return None
+            return
         if foreign := [name for name in ring.secret.data if not _ANY_STEP.fullmatch(name)]:
             text = (
                 f"it has {', '.join(sorted(foreign)[:3])}, so it is not slurm-operator's: delete it"
             )
-            return Fault(f"Secret {ring.secret.name}", text)
+            raise Refusal(Fault(f"Secret {ring.secret.name}", text))
         retained = {
             name: data
             for name, data in ring.secret.data.items()
             if (rings.step_of(ring.key.key, name) or step) >= ring.step
         }
         await kube_secrets.change(self.kube, namespace, ring.secret, {**retained, **item})
-        return None
 
-    async def _keys_until(self, namespace: str, ring: KeyRing) -> dict[int, bytes] | Fault:
+    async def _keys_until(self, namespace: str, ring: KeyRing) -> dict[int, bytes]:
         if ring.step and ring.secret is not None:
             return _keys(ring.key, ring.step, ring.secret)
         first = await self._read(namespace, ring.key.name)
         if first is None or ring.key.key not in first.data:
             text = f"it has no {ring.key.key}, the key that the daemons use: restore it"
-            return Fault(f"Secret {ring.key.name}", text)
+            raise Refusal(Fault(f"Secret {ring.key.name}", text))
         return {1: first.data[ring.key.key]}
 
     async def _read(self, namespace: str, name: str) -> Secret | None:

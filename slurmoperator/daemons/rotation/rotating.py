@@ -10,12 +10,12 @@ from datetime import timedelta
 from typing import Final
 
 from slurmoperator.daemons.conditions import KEY_CONDITION
-from slurmoperator.daemons.key_rings import KeyRing, KeyRings, is_named
 from slurmoperator.daemons.part import WatchedPart
+from slurmoperator.daemons.rotation.key_rings import KeyRing, KeyRings, is_named
 from slurmoperator.daemons.workload import WORKLOADS, DaemonWorkload
 from slurmoperator.keys import rotation
 from slurmoperator.keys.mounts import MountingSpec, mounted_steps
-from slurmoperator.keys.rotation import KeyHolder, RotationDecision, RotationFacts
+from slurmoperator.keys.rotation import KeyHolder, RotationDecision
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.nodesets.owned import revisions
 from slurmoperator.objects.accounting import AccountingObject
@@ -27,6 +27,7 @@ from slurmruntime.kube import lists, paths, resource
 from slurmruntime.kube.apply import writes
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
+from slurmruntime.values.faults import Refusal
 
 _REFERRING: Final = ("Controller", "Accounting")
 """Kinds whose objects refer to a key."""
@@ -81,7 +82,7 @@ class KeyRotation:
             KubeError: the users of the key were not read, or the step was not written, or may or may not have been: try again.
         """
         meta = watched.metadata
-        facts = RotationFacts(step=ring.step, wanted=rotation.wanted_key(meta.annotations))
+        facts = rotation.requested(ring.step, meta.annotations)
         if rotation.is_open(facts.step, facts.wanted, _reported(watched)):
             referring = self._referring(meta.namespace, ring.key)
             facts = replace(
@@ -92,9 +93,11 @@ class KeyRotation:
         decision = rotation.decide(facts)
         if decision.writes is None:
             return RotationOutcome(decision=decision, due=_due(watched, ring, decision))
-        if (fault := await self.rings.write(meta.namespace, ring, decision.writes)) is not None:
-            failing = RotationDecision(truth="False", reason="Failing", message=fault.text)
-            return RotationOutcome(decision=failing, due=None)
+        try:
+            await self.rings.write(meta.namespace, ring, decision.writes)
+        except Refusal as refusal:
+            failing = RotationDecision(truth="False", reason="Failing", message=refusal.text)
+            return RotationOutcome(decision=failing)
         return RotationOutcome(decision=decision, due=_NEXT)
 
     def _referring(self, namespace: str, key: KeyOfObject) -> list[WatchedPart]:

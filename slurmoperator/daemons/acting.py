@@ -1,0 +1,264 @@
+"""Carries out the plan of an object of the control plane, in named steps: it decides nothing."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+
+import structlog
+
+from slurmoperator.daemons import trials, workload
+from slurmoperator.daemons.conditions import PartOutcome
+from slurmoperator.daemons.gathering import PartSources
+from slurmoperator.daemons.part import PART_KINDS, ControlPeers, PartCaches, PartObject, WatchedPart
+from slurmoperator.daemons.rotation.rotating import KeyRotation
+from slurmoperator.daemons.situation import PartPlan
+from slurmoperator.daemons.workload import WORKLOADS, WorkloadState
+from slurmoperator.keys import host_keys, secrets
+from slurmoperator.keys.host_keys import HostKeys
+from slurmoperator.keys.rotation import RotationDecision
+from slurmoperator.keys.secrets import RandomBytes
+from slurmoperator.objects.labels import MANAGER, TAKE_OVER_ANNOTATION, selecting
+from slurmoperator.objects.restapi import RestApiObject
+from slurmoperator.rendering.body import CONFIGURATION_ANNOTATION
+from slurmoperator.rendering.loginset import host_keys_body, host_keys_secret
+from slurmoperator.rendering.ssh import HOST_KEY_FILES
+from slurmruntime.kube import errors, paths
+from slurmruntime.kube.apply import owned_objects
+from slurmruntime.kube.apply.owned_objects import BodyVerdict, ObjectOwner
+from slurmruntime.kube.apply.ownership import Ownership
+from slurmruntime.kube.client import MERGE_PATCH
+from slurmruntime.process.clock import Clock
+from slurmruntime.values import faults
+from slurmruntime.values.errors import PEER_ERRORS
+from slurmruntime.values.faults import Refusal
+
+_log = structlog.get_logger(__name__)
+
+_NEVER_TAKES_OVER: Final = frozenset({"Token"})
+"""A Token's user chooses the name of a Secret, and could choose one that only others may write."""
+_MOST_PODS: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySource:
+    """Where keys come from."""
+
+    random_bytes: RandomBytes
+    host_keys: HostKeys
+
+
+@dataclass(slots=True)
+class _Case:
+    """An object and its plan, with what the steps so far have come to."""
+
+    watched: WatchedPart
+    part: PartObject
+    plan: PartPlan
+    judged: tuple[BodyVerdict, ...] = ()
+    key: RotationDecision | None = None
+    due: timedelta | None = None
+
+    @property
+    def owner(self) -> ObjectOwner:
+        """How its objects are written."""
+        return ObjectOwner(
+            uid=self.watched.metadata.uid,
+            manager=MANAGER,
+            takes_over=self.watched.kind not in _NEVER_TAKES_OVER
+            and self.watched.metadata.annotations.get(TAKE_OVER_ANNOTATION) == "true",
+        )
+
+    def reasons(self, ownership: Ownership) -> tuple[str, ...]:
+        """Return why its objects stand like this."""
+        return tuple(verdict.reason for verdict in self.judged if verdict.ownership is ownership)
+
+
+class _NotOurs(Exception):
+    """Another program has the name of an object."""
+
+
+class PartActing:
+    """Acts during one term of leadership."""
+
+    def __init__(
+        self,
+        peers: ControlPeers,
+        caches: PartCaches,
+        sources: PartSources,
+        *,
+        keys: KeySource,
+        wake: Callable[[str], None],
+        clock: Clock,
+    ) -> None:
+        """Prepare; `wake` is called with the namespace in which a key has got another step."""
+        self._kube = peers.kube
+        self._tried = peers.tried
+        self._caches = caches
+        self._sources = sources
+        self._keys = keys
+        self._wake = wake
+        self._clock = clock
+        self._rotation = KeyRotation(peers.kube, sources.key_rings, caches.parts, caches.node_sets)
+
+    def note(self, part: PartObject, plan: PartPlan) -> None:
+        """Note what the next looks need to know: which verdicts are awaited, and what Slurm is to be asked."""
+        uid, now = part.metadata.uid, self._clock.now()
+        if plan.follow is not None:
+            self._sources.partitions.request(part.metadata, plan.follow)
+        self._sources.awaited.note(uid, plan.awaited_tag, now)
+        self._sources.awaited.note(trials.nodes_key(uid), plan.nodes.awaited_tag, now)
+        for node_set, trial in plan.nodes.trials.items():
+            self._tried.put(node_set, trial)
+
+    async def act(self, watched: WatchedPart, part: PartObject, plan: PartPlan) -> PartOutcome:
+        """Carry out a plan, and return what came of it and what was seen then."""
+        case = _Case(watched, part, plan)
+        outcome = PartOutcome(watched=watched)
+        # Whether the steps after it have to wait for it.
+        steps = (
+            ("CheckOwners", self._check_owners, True),
+            ("AddFinalizer", self._add_finalizer, True),
+            ("CreateKeys", self._create_keys, True),
+            ("WriteAuthorities", self._write_authorities, True),
+            ("ApplyObjects", self._apply_objects, True),
+            ("HurryPods", self._hurry_pods, False),
+            ("DeleteLeftovers", self._delete_leftovers, True),
+            ("RotateKey", self._rotate_key, True),
+        )
+        for name, step, stops in steps:
+            outcome = await self._take(name, step, case, outcome)
+            if stops and outcome.is_cut_short:
+                break
+        seen = None
+        if outcome.refused_reason != "NotOurs":
+            seen = await self._workloads(plan)
+        return replace(
+            outcome,
+            watched=case.watched,
+            notes=case.reasons(Ownership.NOT_SERVED),
+            workloads=seen,
+            key=case.key,
+            due=plan.due or case.due,
+        )
+
+    async def _take(
+        self,
+        name: str,
+        step: Callable[[_Case], Awaitable[None]],
+        case: _Case,
+        outcome: PartOutcome,
+    ) -> PartOutcome:
+        try:
+            await step(case)
+        except _NotOurs as error:
+            return replace(outcome, refused=str(error), refused_reason="NotOurs")
+        except Refusal as refusal:
+            return replace(outcome, refused=refusal.text)
+        except PEER_ERRORS as error:
+            _log.info("part.step_failed", step=name, error=str(error))
+            return replace(outcome, failure=outcome.failure or error)
+        return outcome
+
+    # -- steps ------------------------------------------------------------------------------------
+
+    async def _check_owners(self, case: _Case) -> None:
+        case.judged = await owned_objects.judge(self._kube, case.plan.bodies, case.owner)
+        if foreign := case.reasons(Ownership.NOT_OURS):
+            hint = f"annotate the {case.watched.kind} with {TAKE_OVER_ANNOTATION}=true to take over what no other controller owns"
+            if case.watched.kind in _NEVER_TAKES_OVER:
+                hint = "choose another name"
+            raise _NotOurs(faults.shortened("; ".join((*foreign, hint))))
+
+    async def _add_finalizer(self, case: _Case) -> None:
+        if case.judged and case.watched.metadata.deletion_timestamp is None:
+            own, cache = PART_KINDS[case.watched.kind], self._caches.parts[case.watched.kind]
+            case.watched = await own.add_finalizer(self._kube, cache, case.watched)
+
+    async def _create_keys(self, case: _Case) -> None:
+        """Create missing keys, unless daemons may already use them."""
+        plan = case.plan
+        has_run = any(
+            verdict.body["kind"] in WORKLOADS and verdict.ownership is not Ownership.ABSENT
+            for verdict in case.judged
+        )
+        if (login_set := plan.host_keys) is not None:
+            meta = login_set.metadata
+            wrong = await host_keys.ensure(
+                self._kube,
+                (meta.namespace, host_keys_secret(meta.name)),
+                HOST_KEY_FILES,
+                has_run=has_run,
+                make=self._keys.host_keys,
+                body=lambda keys: host_keys_body(login_set, keys).body,
+            )
+        else:
+            wrong = await secrets.ensure(
+                self._kube,
+                case.watched.metadata.namespace,
+                plan.keys,
+                has_run=has_run or plan.are_keys_used,
+                random_bytes=self._keys.random_bytes,
+            )
+        if wrong:
+            raise Refusal(*wrong)
+
+    async def _write_authorities(self, case: _Case) -> None:
+        tls = case.plan.tls
+        if tls is not None and tls.authorities and isinstance(case.part, RestApiObject):
+            await self._sources.certificates.write(case.part, tls.authorities)
+
+    async def _apply_objects(self, case: _Case) -> None:
+        failure = await owned_objects.apply(self._kube, case.judged, case.owner)
+        if failure is not None:
+            raise failure
+
+    async def _hurry_pods(self, case: _Case) -> None:
+        """Touch the pods, so that their kubelets sync new files at once and not within two minutes."""
+        if not case.plan.hurries:
+            return
+        meta, awaited = case.part.metadata, self._sources.awaited.of(case.part.metadata.uid)
+        labels = selecting("slurmctld", meta.name)
+        pods = await workload.read_pods(self._kube, meta.namespace, labels, most=_MOST_PODS)
+        trying = [
+            pod
+            for pod in pods
+            if pod.metadata.deletion_timestamp is None and trials.runs_trials(pod.status)
+        ]
+        if not trying or awaited is None:
+            return
+        self._sources.awaited.note_nudge(meta.uid)
+        annotations = {CONFIGURATION_ANNOTATION: f"{awaited.tag} {awaited.nudges + 1}"}
+        for pod in trying:
+            try:
+                await self._kube.request(
+                    "PATCH",
+                    paths.pod(pod.metadata.namespace, pod.metadata.name),
+                    body={"metadata": {"annotations": annotations}},
+                    content_type=MERGE_PATCH,
+                )
+            except errors.NotFound:
+                continue  # the pod has just gone
+
+    async def _delete_leftovers(self, case: _Case) -> None:
+        failure = await owned_objects.withdraw(self._kube, case.plan.unwanted, case.owner)
+        if failure is not None:
+            raise failure
+
+    async def _rotate_key(self, case: _Case) -> None:
+        """Write the next step of a Controller's key if it is due."""
+        if case.plan.ring is None:
+            return
+        rotation = await self._rotation.advance(case.watched, case.plan.ring)
+        case.key, case.due = rotation.decision, rotation.due
+        if rotation.decision is not None and rotation.decision.writes is not None:
+            self._wake(case.watched.metadata.namespace)
+
+    async def _workloads(self, plan: PartPlan) -> tuple[WorkloadState, ...]:
+        return tuple(
+            [
+                await workload.read(self._kube, body)
+                for body in plan.bodies
+                if body["kind"] in WORKLOADS
+            ]
+        )

@@ -1,0 +1,345 @@
+"""Plans what an object of the control plane gets: pure, from the facts that one look has read.
+
+Whatever is wrong with the facts is raised as a refusal where it is seen, and caught in `plan` only.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+
+from slurmoperator.configuration import refusals, slurmdbd_conf
+from slurmoperator.configuration.inputs import ConfigurationInputs
+from slurmoperator.configuration.rendering import ConfigurationSet
+from slurmoperator.daemons import deciding, rest_tls, trials
+from slurmoperator.daemons.deciding import (
+    Bodies,
+    ConfigurationPlan,
+)
+from slurmoperator.daemons.rotation import key_rings
+from slurmoperator.daemons.rotation.key_rings import KeyRing, RingReading
+from slurmoperator.daemons.situation import (
+    AccountingFacts,
+    ControllerFacts,
+    DaemonFacts,
+    Data,
+    LoginSetFacts,
+    PartPlan,
+    RestApiFacts,
+    TokenFacts,
+)
+from slurmoperator.daemons.trials import (
+    AwaitedVerdict,
+    TrialOutcome,
+    TrialVerdict,
+)
+from slurmoperator.keys import naming, secrets, token_policy, tokens
+from slurmoperator.keys.naming import LEAST_BYTES, KeyReference, KeyUse
+from slurmoperator.keys.tokens import TokenRequest
+from slurmoperator.objects.controller import ControllerObject
+from slurmoperator.objects.loginset import LoginSetObject
+from slurmoperator.objects.parts import KeyOfObject
+from slurmoperator.objects.restapi import RestApiObject
+from slurmoperator.objects.token import TokenObject
+from slurmoperator.objects.workers import namesakes
+from slurmoperator.rendering.accounting import accounting_bodies
+from slurmoperator.rendering.body import Body, digest
+from slurmoperator.rendering.controller import controller_bodies
+from slurmoperator.rendering.leftovers import leftovers
+from slurmoperator.rendering.loginset import login_set_bodies
+from slurmoperator.rendering.restapi import restapi_bodies
+from slurmoperator.rendering.token import token_body, token_faults, token_secret
+from slurmruntime.values.faults import Fault, Refusal, Refused, bounded
+
+
+def plan(facts: DaemonFacts) -> PartPlan:
+    """Return what an object gets; the same for the same facts.
+
+    While a configuration is refused, it is not known which objects its change would remove, so none is unwanted.
+    """
+    try:
+        kind, part_plan = _plan(facts)
+    except Refusal as refusal:
+        return PartPlan(refused=refusal.text)
+    if part_plan.is_blocked or part_plan.configured:
+        return part_plan
+    unwanted = leftovers(kind, facts.part.metadata, part_plan.bodies)
+    return replace(part_plan, unwanted=unwanted)
+
+
+def _plan(facts: DaemonFacts) -> tuple[str, PartPlan]:
+    """Return the kind of the object and its plan."""
+    match facts:
+        case ControllerFacts():
+            return "Controller", _of_controller(facts)
+        case AccountingFacts():
+            return "Accounting", _of_accounting(facts)
+        case RestApiFacts():
+            return "RestApi", _of_rest_api(facts)
+        case LoginSetFacts():
+            return "LoginSet", _of_login_set(facts)
+        case TokenFacts():
+            return "Token", _of_token(facts)
+
+
+def _of_controller(facts: ControllerFacts) -> PartPlan:
+    """Return the plan of a Controller. Its configuration is judged and reported even if its daemons may get no key."""
+    part = facts.part
+    left_out = namesakes(facts.node_sets)
+    # Those whose node names an older one has are left out: their status says so, and the others go on.
+    node_sets = tuple(
+        node_set for node_set in facts.node_sets if node_set.metadata.uid not in left_out
+    )
+    inputs = ConfigurationInputs(
+        controller=part,
+        accounting=facts.accounting,
+        node_sets=node_sets,
+        config_maps=facts.config_maps,
+    )
+    blocking = _blocking(facts)
+    configuration = (
+        ConfigurationPlan(refused=Refusal(*blocking).text)
+        if blocking
+        else deciding.plan_configuration(
+            inputs,
+            facts.in_force.files.files if facts.in_force else None,
+            facts.partitions,
+            None if facts.last is None else trials.without_write(facts.last),
+        )
+    )
+    ring, ring_refusal = None, ""
+    try:
+        ring = _ring(facts.ring)
+    except Refusal as refusal:
+        ring_refusal = refusal.text
+    keys = naming.still_needed(naming.key_references(part.spec), _step(ring))
+    files = configuration.files or (facts.in_force.files if facts.in_force else None)
+    if files is None:
+        return PartPlan(keys=keys, configured=configuration.refused, follow=configuration.follow)
+    if not part.spec.external:
+        files = trials.name_write(files, facts.last or {}, facts.now)
+    trial = _try(facts, files)
+    user_lines = () if blocking else refusals.user_lines(inputs)
+    verdict = deciding.judge(files, trial, facts.in_force, deciding.SLURMCTLD, user_lines)
+    nodes = trials.try_nodes(part, files, node_sets, facts.pods)
+    bodies: Bodies = ()
+    if not ring_refusal:
+        bodies = _bodies(
+            controller_bodies(
+                part,
+                verdict.served.files,
+                facts.site,
+                wanted=files,
+                is_proven=verdict.served.is_proven,
+                key_step=_step(ring),
+            )
+        )
+    return PartPlan(
+        refused=ring_refusal,
+        bodies=bodies,
+        keys=keys,
+        are_keys_used=_are_used(keys, facts.used_secrets),
+        configured=configuration.refused or verdict.refused,
+        not_tried=verdict.not_tried,
+        digest=verdict.digest,
+        kept_partitions=configuration.kept_partitions,
+        follow=configuration.follow,
+        awaited_tag=_awaited_tag(trial, files),
+        pending_tag=verdict.pending_tag,
+        hurries=trials.is_nudge_due(facts.awaited, verdict.pending_tag, facts.now),
+        is_verdict_pending=nodes.is_pending
+        and trials.is_soon(facts.awaited_nodes, nodes.awaited_tag, facts.now),
+        nodes=nodes,
+        ring=ring,
+    )
+
+
+def _blocking(facts: ControllerFacts) -> tuple[Fault, ...]:
+    """Return what keeps a new configuration from being rendered at all."""
+    if facts.accounting is None:
+        return facts.unreadable
+    mismatches = naming.mismatches(facts.part.spec, facts.accounting.spec)
+    return (*facts.unreadable, *mismatches)
+
+
+def _try(facts: ControllerFacts, files: ConfigurationSet) -> TrialVerdict:
+    """Return slurmctld's verdict on files; an external one is not asked."""
+    in_force = facts.in_force
+    if facts.part.spec.external or (in_force is not None and in_force.is_proven_to_be(files)):
+        return TrialVerdict(outcome=TrialOutcome.TAKEN)
+    trial = trials.slurmctld_verdict(facts.pods, files.tag)
+    return _patient(trial, facts.awaited, files.tag, facts.now)
+
+
+def _patient(
+    trial: TrialVerdict, awaited: AwaitedVerdict | None, tag: str, now: datetime
+) -> TrialVerdict:
+    is_pending = trial.is_pending and trials.is_soon(awaited, tag, now)
+    return replace(trial, is_pending=is_pending)
+
+
+def _awaited_tag(trial: TrialVerdict, files: ConfigurationSet) -> str:
+    return files.tag if trial.outcome is TrialOutcome.NOT_TRIED else ""
+
+
+def _of_accounting(facts: AccountingFacts) -> PartPlan:
+    part, site = facts.part, facts.site
+    step = _step(_ring(facts.ring))
+    keys = naming.still_needed(naming.key_references(part.spec), step)
+    are_used = _are_used(keys, facts.used_secrets)
+    storage = part.spec.storage_config
+    if part.spec.external or storage is None:
+        bodies = _bodies(accounting_bodies(part, "", site, key_step=step))
+        return PartPlan(bodies=bodies, keys=keys, are_keys_used=are_used)
+    password = _text(
+        facts.password,
+        storage.password_key_ref,
+        "spec.storageConfig.passwordKeyRef",
+        "database password",
+    )
+    _bodies(accounting_bodies(part, password, site, key_step=step))
+    desired = slurmdbd_conf.file(part, password)
+    trial = trials.slurmdbd_verdict(facts.pods, desired.tag)
+    trial = _patient(trial, facts.awaited, desired.tag, facts.now)
+    user_lines = slurmdbd_conf.user_lines(part)
+    verdict = deciding.judge(desired, trial, facts.in_force, deciding.SLURMDBD, user_lines)
+    served = verdict.served
+    rendered = accounting_bodies(
+        part,
+        password,
+        site,
+        in_force=served.files,
+        is_proven=served.is_proven,
+        key_step=step,
+    )
+    return PartPlan(
+        bodies=_bodies(rendered),
+        keys=keys,
+        are_keys_used=are_used,
+        configured=verdict.refused,
+        not_tried=verdict.not_tried,
+        digest=verdict.digest,
+        awaited_tag=_awaited_tag(trial, desired),
+        is_verdict_pending=bool(verdict.pending_tag),
+    )
+
+
+def _of_rest_api(facts: RestApiFacts) -> PartPlan:
+    part, controller = facts.part, _controller(facts.part, facts.controller)
+    if facts.in_force is None:
+        text = f"Controller {controller.metadata.name} has no configuration yet: see its conditions"
+        raise Refusal(Fault("spec.controllerRef.name", text))
+    tls = None
+    if facts.tls is not None:
+        tls = rest_tls.plan_tls(part, facts.tls, facts.site, facts.now)
+    rendered = restapi_bodies(
+        part,
+        controller,
+        facts.in_force.files,
+        facts.site,
+        presented=tls.presented if tls else None,
+        key_step=_step(_ring(facts.ring)),
+    )
+    return PartPlan(bodies=_bodies(rendered), tls=tls)
+
+
+def _of_login_set(facts: LoginSetFacts) -> PartPlan:
+    part = facts.part
+    missing = [] if facts.controller else [_no_controller(part)]
+    reference, at = part.spec.sssd_conf_ref, "spec.sssdConfRef"
+    try:
+        conf = _text(facts.sssd_conf, reference, at, "configuration of sssd")
+    except Refusal as refusal:
+        raise Refusal(*missing, *refusal.faults) from refusal
+    controller = _controller(part, facts.controller)
+    rendered = login_set_bodies(
+        part,
+        controller,
+        facts.site,
+        secrets=digest([conf]),
+        key_step=_step(_ring(facts.ring)),
+    )
+    return PartPlan(bodies=_bodies(rendered), host_keys=part)
+
+
+def _of_token(facts: TokenFacts) -> PartPlan:
+    """Return the plan of a Token: one that is still good stays, so that nothing is written until a new one is due."""
+    part, spec = facts.part, facts.part.spec
+    lifetime_s = token_policy.lifetime_s(spec.lifetime)
+    allowed = token_policy.faults(
+        facts.policy,
+        namespace=part.metadata.namespace,
+        username=spec.username,
+        lifetime_s=lifetime_s,
+    )
+    if wrong := bounded((*allowed, *token_faults(part))):
+        raise Refusal(*wrong)
+    key = _signing_key(facts)
+    encoded = (facts.current or {}).get(token_secret(part).key)
+    current = (secrets.decode(encoded or "") or b"").decode(errors="replace")
+    request = TokenRequest(user=spec.username, lifetime_s=lifetime_s, is_renewed=spec.refresh)
+    signed = tokens.keep_or_sign(request, current, key, now=facts.now)
+    return PartPlan(bodies=(token_body(part, signed.token).body,), token=signed)
+
+
+def _signing_key(facts: TokenFacts) -> bytes:
+    at, reference = signing_reference(facts.part)
+    if reference is None:
+        raise Refusal(Fault(at, "expected the Secret with the key that signs the token"))
+    if facts.signing is None:
+        text = f"there is no Secret {reference.name}: the Controller that names it creates it"
+        raise Refusal(Fault(f"{at}.name", text))
+    if reference.key not in facts.signing:
+        raise Refusal(Fault(f"{at}.key", f"Secret {reference.name} has no {reference.key}"))
+    key = secrets.decode(facts.signing[reference.key]) or b""
+    least = LEAST_BYTES[KeyUse.TOKENS]
+    if len(key) < least:
+        text = f"expected at least {least} bytes in {reference.key} of Secret {reference.name}, found {len(key)}"
+        raise Refusal(Fault(f"{at}.key", text))
+    return key
+
+
+def signing_reference(part: TokenObject) -> tuple[str, KeyOfObject | None]:
+    """Return the field that names the key which signs a Token, and its value."""
+    if part.spec.jwt_key_ref is not None:
+        return "spec.jwtKeyRef", part.spec.jwt_key_ref
+    return "spec.jwtHs256KeyRef", part.spec.jwt_hs256_key_ref
+
+
+def _ring(reading: RingReading | None) -> KeyRing | None:
+    return None if reading is None else key_rings.ring_of(reading)
+
+
+def _step(ring: KeyRing | None) -> int:
+    """Return the step that daemons get; 0, the key itself, if there is no ring."""
+    return ring.step if ring else 0
+
+
+def _are_used(keys: tuple[KeyReference, ...], used_secrets: frozenset[str]) -> bool:
+    return any(key.secret in used_secrets for key in keys)
+
+
+def _controller(
+    part: RestApiObject | LoginSetObject, controller: ControllerObject | None
+) -> ControllerObject:
+    if controller is None:
+        raise Refusal(_no_controller(part))
+    return controller
+
+
+def _no_controller(part: RestApiObject | LoginSetObject) -> Fault:
+    text = f"there is no Controller {part.spec.controller_ref.name} in this namespace"
+    return Fault("spec.controllerRef.name", text)
+
+
+def _text(secret: Data | None, reference: KeyOfObject, at: str, content: str) -> str:
+    if secret is None:
+        text = f"there is no Secret {reference.name}: create it with the {content}"
+        raise Refusal(Fault(f"{at}.name", text))
+    return secrets.text(secret, reference, at)
+
+
+def _bodies(rendered: tuple[Body, ...] | Refused) -> Bodies:
+    match rendered:
+        case Refused(faults=reasons):
+            raise Refusal(*reasons)
+        case bodies:
+            return tuple(body.body for body in bodies)
