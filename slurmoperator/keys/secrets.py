@@ -1,7 +1,6 @@
 """Read and create the Secrets with keys; their contents are never changed."""
 
 import base64
-import binascii
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -135,7 +134,7 @@ def decode(encoded: str) -> bytes | None:
     """Return the bytes that base64 encodes; None if it is not base64."""
     try:
         return base64.b64decode(encoded, validate=True)
-    except binascii.Error:
+    except ValueError:  # not base64, or not even ASCII
         return None
 
 
@@ -149,6 +148,6 @@ def text(secret: Mapping[str, str], reference: KeyOfObject, at: str) -> str:
         raise Refusal(Fault(f"{at}.key", f"Secret {reference.name} has no {reference.key}"))
     try:
         return base64.b64decode(secret[reference.key], validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError) as error:
+    except ValueError as error:
         wrong = f"expected text in {reference.key} of Secret {reference.name}"
         raise Refusal(Fault(f"{at}.key", wrong)) from error

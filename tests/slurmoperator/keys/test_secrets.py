@@ -8,8 +8,10 @@ from typing import Any, cast
 import pytest
 
 from slurmoperator.keys import naming, secrets
+from slurmoperator.objects.parts import KeyOfObject
 from slurmruntime.kube import errors
 from slurmruntime.kube.client import KubeClient
+from slurmruntime.values.faults import Refusal
 from tests.slurmoperator.keys.specs import spec
 
 
@@ -104,3 +106,11 @@ async def test_a_secret_that_is_missing_while_daemons_run_is_told_and_not_made()
 
     assert {fault.path for fault in faults} == {"spec.slurmKeyRef.name", "spec.jwtKeyRef.name"}
     assert api.stored == {}
+
+
+@pytest.mark.parametrize("text", ["é", "a", "====", "\x00"])
+def test_what_is_not_base64_is_no_content(text: str) -> None:
+    assert secrets.decode(text) is None
+    assert {} == secrets.DataObject(data={"a": text}).values
+    with pytest.raises(Refusal, match="expected text"):
+        secrets.text({"a": text}, KeyOfObject(name="s", key="a"), "spec.x")
