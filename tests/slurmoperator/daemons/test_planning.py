@@ -298,7 +298,7 @@ def test_a_partition_goes_only_when_slurm_surely_has_no_job_in_it(facts: Control
     seen = facts.partitions.seen
     for body in plan.bodies:
         if "slurm.conf" in (body.get("data") or {}):
-            for gone in before - _partitions(body["data"]["slurm.conf"]) - {"DEFAULT"}:
+            for gone in before - _partitions(body["data"]["slurm.conf"]) - {"DEFAULT", ""}:
                 assert seen.is_sure
                 assert not seen.trouble
                 assert not (seen.jobs or {}).get(gone, JobsOfPartition()).running
