@@ -228,7 +228,7 @@ wait_for_slurmctld() {{
   if serves; then
     note served "$wanted"
     tell taken "$wanted"
-  elif has_proven && [ "$asked" -ge $(($(noted put-at) + {STARTS_S})) ]; then
+  elif [ "$asked" -ge $(($(noted put-at) + {STARTS_S})) ] && has_proven; then
     put "$RUN/proven"
     refuse "slurmctld did not serve with it within {STARTS_S} s: see its log"
   fi
