@@ -39,7 +39,7 @@ _Child = WatchedPart | WatchedNodeSet
 
 
 @dataclass(frozen=True, slots=True)
-class _AppliedObject:
+class _ObjectResult:
     """An object that is as it should be."""
 
     remaining: RemainingBody
@@ -49,7 +49,7 @@ class _AppliedObject:
 
 @dataclass(frozen=True, slots=True)
 class _ClusterOutcome:
-    applied: tuple[_AppliedObject, ...]
+    applied: tuple[_ObjectResult, ...]
     failure: PeerError | None
 
 
@@ -155,7 +155,7 @@ class ClusterLoop:
         )
 
     async def _act(self, plan: ClusterPlan, owner: ObjectOwner) -> _ClusterOutcome:
-        applied: list[_AppliedObject] = []
+        applied: list[_ObjectResult] = []
         failure: PeerError | None = None
         for planned in plan.objects:
             try:
@@ -169,10 +169,10 @@ class ClusterLoop:
             failure = await withdraw(self._kube, plan.unwanted, owner)
         return _ClusterOutcome(tuple(applied), failure)
 
-    async def _apply(self, planned: ObjectPlan, owner: ObjectOwner) -> _AppliedObject:
+    async def _apply(self, planned: ObjectPlan, owner: ObjectOwner) -> _ObjectResult:
         """Apply an object; a field that another manager has taken in the meantime is left to it."""
         if planned.is_in_force:
-            return _AppliedObject(planned.remaining)
+            return _ObjectResult(planned.remaining)
         remaining = planned.remaining
         try:
             metadata = await self._write(remaining.body, planned.uid, owner)
@@ -183,7 +183,7 @@ class ClusterLoop:
                 raise
             metadata = await self._write(remaining.body, planned.uid, owner)
         _log.info("cluster.applied", applied=remaining.body["kind"])
-        return _AppliedObject(remaining, metadata.generation)
+        return _ObjectResult(remaining, metadata.generation)
 
     async def _write(self, body: JsonObject, uid: str, owner: ObjectOwner) -> OwnershipMetadata:
         yields = not owner.takes_over
@@ -233,7 +233,7 @@ class ClusterLoop:
     # -- status -----------------------------------------------------------------------------------
 
     def _states(
-        self, situation: ClusterSituation, applied: Sequence[_AppliedObject]
+        self, situation: ClusterSituation, applied: Sequence[_ObjectResult]
     ) -> Iterator[PartState]:
         """Yield the states of all parts; one that has just been applied has not reported on that."""
         generations = {
@@ -283,7 +283,7 @@ def _owner_of(child: _Child) -> list[str]:
     return [child.metadata.controller_uid] if child.metadata.controller_uid else []
 
 
-def _foreign_fields(applied: Sequence[_AppliedObject]) -> Iterator[str]:
+def _foreign_fields(applied: Sequence[_ObjectResult]) -> Iterator[str]:
     for written in applied:
         if written.remaining.foreign_fields:
             name = " ".join(planning.object_id(written.remaining.body))

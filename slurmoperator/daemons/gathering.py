@@ -22,7 +22,7 @@ from slurmoperator.daemons.situation import (
     RestApiFacts,
     TokenFacts,
 )
-from slurmoperator.daemons.trials import AwaitedVerdicts, FilesInForce, TrialPod
+from slurmoperator.daemons.trials import FilesInForce, PendingVerdicts, TrialPod
 from slurmoperator.daemons.workload import DaemonPod
 from slurmoperator.keys import naming, secrets
 from slurmoperator.keys.token_policy import TokenPolicy
@@ -65,7 +65,7 @@ class PartSources:
     key_rings: KeyRings
     certificates: RestCertificates
     partitions: PartitionReadings
-    awaited: AwaitedVerdicts
+    awaited: PendingVerdicts
     policy: TokenPolicy
 
 

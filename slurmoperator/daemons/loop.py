@@ -18,7 +18,7 @@ from slurmoperator.daemons.part import PART_KINDS, ControlPeers, PartCaches, Par
 from slurmoperator.daemons.partition_readings import PartitionReadings
 from slurmoperator.daemons.rest_tls import RestCertificates
 from slurmoperator.daemons.rotation.key_rings import KeyRings
-from slurmoperator.daemons.trials import AwaitedVerdicts
+from slurmoperator.daemons.trials import PendingVerdicts
 from slurmoperator.daemons.workload import WorkloadObject
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
@@ -79,7 +79,7 @@ class ControlLoop:
             key_rings=KeyRings(kube, caches.parts["Controller"], keys.random_bytes),
             certificates=RestCertificates(kube, site, self._clock),
             partitions=self._partitions,
-            awaited=AwaitedVerdicts(),
+            awaited=PendingVerdicts(),
             policy=rules.tokens,
         )
         self._gathering = PartGathering(kube, caches, sources, self._clock)

@@ -27,7 +27,7 @@ from slurmoperator.daemons.situation import (
     TokenFacts,
 )
 from slurmoperator.daemons.trials import (
-    AwaitedVerdict,
+    PendingVerdict,
     TrialOutcome,
     TrialVerdict,
 )
@@ -170,7 +170,7 @@ def _try(facts: ControllerFacts, files: ConfigurationSet) -> TrialVerdict:
 
 
 def _patient(
-    trial: TrialVerdict, awaited: AwaitedVerdict | None, tag: str, now: datetime
+    trial: TrialVerdict, awaited: PendingVerdict | None, tag: str, now: datetime
 ) -> TrialVerdict:
     is_pending = trial.is_pending and trials.is_soon(awaited, tag, now)
     return replace(trial, is_pending=is_pending)

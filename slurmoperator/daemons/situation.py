@@ -8,7 +8,7 @@ from slurmoperator.daemons import trials
 from slurmoperator.daemons.deciding import Bodies, PartitionReading
 from slurmoperator.daemons.rest_tls import TlsFacts, TlsPlan
 from slurmoperator.daemons.rotation.key_rings import KeyRing, RingReading
-from slurmoperator.daemons.trials import AwaitedVerdict, FilesInForce, NodeTrials, TrialPod
+from slurmoperator.daemons.trials import FilesInForce, NodeTrials, PendingVerdict, TrialPod
 from slurmoperator.keys.naming import KeyReference
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.keys.tokens import SlurmToken
@@ -50,8 +50,8 @@ class ControllerFacts:
     partitions: PartitionReading = field(default_factory=PartitionReading)
     pods: tuple[TrialPod, ...] = ()
     """Of slurmctld, if it is ours."""
-    awaited: AwaitedVerdict | None = None
-    awaited_nodes: AwaitedVerdict | None = None
+    awaited: PendingVerdict | None = None
+    awaited_nodes: PendingVerdict | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class AccountingFacts:
     """The Secret with the password of the database; None if there is none."""
     in_force: FilesInForce | None = field(default=None, repr=False)
     pods: tuple[TrialPod, ...] = ()
-    awaited: AwaitedVerdict | None = None
+    awaited: PendingVerdict | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

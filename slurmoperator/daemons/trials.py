@@ -86,7 +86,7 @@ class TrialPod:
 
 
 @dataclass(frozen=True, slots=True)
-class AwaitedVerdict:
+class PendingVerdict:
     """Files that a daemon has not judged yet."""
 
     tag: str
@@ -297,12 +297,12 @@ def _conf_trial(node_set: NodeSetObject, words: str) -> ConfTrial:
     return ConfTrial(extra_conf=node_set.spec.extra_conf, is_known=True, words=words)
 
 
-def is_soon(awaited: AwaitedVerdict | None, tag: str, now: datetime) -> bool:
+def is_soon(awaited: PendingVerdict | None, tag: str, now: datetime) -> bool:
     """Check whether a verdict may be expected soon: one that takes very long is not polled for every second."""
     return awaited is None or awaited.tag != tag or now <= awaited.since + _PENDING_FOR
 
 
-def is_nudge_due(awaited: AwaitedVerdict | None, tag: str, now: datetime) -> bool:
+def is_nudge_due(awaited: PendingVerdict | None, tag: str, now: datetime) -> bool:
     """Check whether the pods are to be touched, so that their kubelets sync new files at once and not within two minutes."""
     if not tag:
         return False
@@ -311,13 +311,13 @@ def is_nudge_due(awaited: AwaitedVerdict | None, tag: str, now: datetime) -> boo
     return awaited.nudges < len(_NUDGES) and now >= awaited.since + _NUDGES[awaited.nudges]
 
 
-class AwaitedVerdicts:
+class PendingVerdicts:
     """Since when verdicts have been awaited, during one term of leadership."""
 
     def __init__(self) -> None:
-        self._awaited: dict[str, AwaitedVerdict] = {}
+        self._awaited: dict[str, PendingVerdict] = {}
 
-    def of(self, key: str) -> AwaitedVerdict | None:
+    def of(self, key: str) -> PendingVerdict | None:
         """Return what is awaited for a key; None if nothing is."""
         return self._awaited.get(key)
 
@@ -326,7 +326,7 @@ class AwaitedVerdicts:
         if not tag:
             self._awaited.pop(key, None)
         elif (awaited := self._awaited.get(key)) is None or awaited.tag != tag:
-            self._awaited[key] = AwaitedVerdict(tag, now)
+            self._awaited[key] = PendingVerdict(tag, now)
 
     def note_nudge(self, key: str) -> None:
         """Note that the pods were touched once more."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.nodesets.owned.conf_trials import ConfTrials
-from slurmoperator.nodesets.owned.preparation import KeySteps, Prepared
+from slurmoperator.nodesets.owned.preparation import KeySteps, PreparationResult
 from slurmoperator.nodesets.plan.look import ConfInForce, NodeSetFacts, PodFacts, pod_facts
 from slurmoperator.nodesets.views import WorkerViews
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
@@ -115,7 +115,7 @@ class NodeSetGathering:
         self,
         conf: ConfInForce,
         neighbours: Neighbours,
-        prepared: Prepared,
+        prepared: PreparationResult,
     ) -> NodeSetFacts:
         """Gather what the plan depends on.
 
@@ -162,7 +162,7 @@ class NodeSetGathering:
         return hosts
 
     def _template_fault(
-        self, node_set: NodeSetObject, pods: tuple[PodFacts, ...], prepared: Prepared
+        self, node_set: NodeSetObject, pods: tuple[PodFacts, ...], prepared: PreparationResult
     ) -> str:
         """Render a pod, which takes long, only if there is one to replace."""
         if all(pod.revision == prepared.revision for pod in pods):

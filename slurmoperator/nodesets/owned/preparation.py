@@ -15,7 +15,7 @@ KeySteps = Callable[[NodeSetObject], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparationResult:
     """The result of a preparation."""
 
     revision: str
@@ -47,7 +47,7 @@ class NodeSetPreparation:
         self._objects.forget(uid)
         self._revisions.forget(uid)
 
-    async def prepare(self, admission: Admission, in_use: Collection[str]) -> Prepared:
+    async def prepare(self, admission: Admission, in_use: Collection[str]) -> PreparationResult:
         """Apply its objects, before workers are created, as these are protected from birth; and store its revision.
 
         Args:
@@ -59,12 +59,14 @@ class NodeSetPreparation:
         node_set = admission.node_set
         if node_set.metadata.deletion_timestamp is not None:
             before = node_set.status  # Kubernetes deletes the revisions after the NodeSet
-            return Prepared(revision=before.node_set_hash, collisions=before.collision_count)
+            return PreparationResult(
+                revision=before.node_set_hash, collisions=before.collision_count
+            )
         objects = await self._objects.keep(node_set)
         key_step = self._key_step(node_set)  # once: a revision and its pods share it
         revision = await self._revisions.keep(node_set, in_use, key_step)
         failed = () if revision.failure is None else (revision.failure,)
-        return Prepared(
+        return PreparationResult(
             revision=revision.hash,
             collisions=revision.collisions,
             is_stored=revision.failure is None,

@@ -25,7 +25,7 @@ from slurmoperator.daemons.situation import (
     RestApiFacts,
     TokenFacts,
 )
-from slurmoperator.daemons.trials import AwaitedVerdict, FilesInForce, TrialPod
+from slurmoperator.daemons.trials import FilesInForce, PendingVerdict, TrialPod
 from slurmoperator.keys.certificates import CertificateBundle
 from slurmoperator.keys.secrets import DataObject
 from slurmoperator.keys.token_policy import TokenPolicy
@@ -180,7 +180,7 @@ def pods_of(draw: st.DrawFn, tags: st.SearchStrategy[str]) -> tuple[TrialPod, ..
 def of_controllers(draw: st.DrawFn) -> ControllerFacts:
     last = draw(st.none() | files_of())
     tags = st.sampled_from([tag_of(last or {}), f"{'0' * 64} -"])
-    awaited = st.none() | st.builds(AwaitedVerdict, tags, times, st.integers(0, 5))
+    awaited = st.none() | st.builds(PendingVerdict, tags, times, st.integers(0, 5))
     return ControllerFacts(
         part=draw(controllers),
         site=SITE,
@@ -209,7 +209,7 @@ of_accountings = st.builds(
     password=maybe_data,
     in_force=in_forces,
     pods=pods_of(st.just(f"{'0' * 64} -")),
-    awaited=st.none() | st.builds(AwaitedVerdict, words, times),
+    awaited=st.none() | st.builds(PendingVerdict, words, times),
 )
 objects = st.builds(DataObject, data=maybe_data)
 
