@@ -14,12 +14,13 @@ from slurmoperator.clusters.planning import ClusterPlan, ClusterSituation, Objec
 from slurmoperator.clusters.slurm_cluster import SLURM_CLUSTER, WatchedCluster
 from slurmoperator.clusters.summary import ClusterFacts, PartState
 from slurmoperator.clusters.yielding import RemainingBody
-from slurmoperator.daemons.part import WatchedPart
+from slurmoperator.daemons.part import PARTS, WatchedPart
 from slurmoperator.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from slurmoperator.objects.labels import TAKE_OVER_ANNOTATION
 from slurmoperator.objects.nodeset import NodeSetStatus
 from slurmoperator.objects.own.slurm_cluster import SlurmClusterObject
 from slurmoperator.rendering.site import ELSEWHERE, NamespaceScope
+from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube import errors, lists
 from slurmruntime.kube.apply import ownership, writes
 from slurmruntime.kube.apply.owned_objects import ObjectOwner, withdraw
@@ -196,7 +197,11 @@ class ClusterLoop:
 
         elsewhere: why we do not serve the cluster's namespace; then nothing is deleted.
         """
-        if not SLURM_CLUSTER.has_finalizer(watched) or watched.is_orphaning:
+        if not SLURM_CLUSTER.has_finalizer(watched):
+            return None
+        if watched.is_orphaning:
+            await self._detach(watched.metadata)
+            await SLURM_CLUSTER.remove_finalizer(self._kube, watched)
             return None
         namespace, owner = watched.metadata.namespace, planning.object_owner(watched.metadata)
         listed = await lists.listing(self._kube, NODE_SETS, namespace=namespace)
@@ -224,8 +229,19 @@ class ClusterLoop:
             raise failure
         return _WAITING
 
+    async def _detach(self, cluster: ObjectMetadata) -> None:
+        """Detach everything from a cluster that is deleted with `--cascade=orphan`, whatever the garbage collector has seen."""
+        namespace = cluster.namespace
+        node_sets = await lists.listing(self._kube, NODE_SETS, namespace=namespace)
+        bodies = [planning.identity("NodeSet", node_set.metadata) for node_set in node_sets]
+        for part_kind in PARTS.values():
+            parts = await lists.listing(self._kube, part_kind, namespace=namespace)
+            bodies += [planning.identity(part.kind, part.metadata) for part in parts]
+        for body in (*bodies, *expanding.extra_objects(cluster)):
+            await writes.detach(self._kube, body, owner_uid=cluster.uid)
+
     async def _is_ours(self, node_set: WatchedNodeSet, owner: ObjectOwner) -> bool:
-        existing = await writes.find(self._kube, planning.node_set_identity(node_set.metadata))
+        existing = await writes.find(self._kube, planning.identity("NodeSet", node_set.metadata))
         return existing is None or ownership.is_ours(
             existing, owner_uid=owner.uid, manager=owner.manager
         )

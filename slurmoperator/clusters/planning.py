@@ -82,9 +82,9 @@ def object_id(body: JsonObject) -> ObjectId:
     return str(body["kind"]), str(body["metadata"]["name"])
 
 
-def node_set_identity(metadata: ObjectMetadata) -> JsonObject:
-    """Return apiVersion, kind, name and namespace of a NodeSet."""
-    return _identity("NodeSet", metadata.namespace, metadata.name)
+def identity(kind: str, metadata: ObjectMetadata) -> JsonObject:
+    """Return apiVersion, kind, name and namespace of an object of the six kinds."""
+    return _identity(kind, metadata.namespace, metadata.name)
 
 
 def plan(situation: ClusterSituation) -> ClusterPlan:

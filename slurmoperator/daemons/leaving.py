@@ -135,13 +135,25 @@ async def release(client: KubeClient, watched: WatchedPart) -> str:
     own = PART_KINDS[watched.kind]
     if not own.has_finalizer(watched):
         return ""
-    if not watched.is_orphaning:  # otherwise the objects made for it stay
+    if watched.is_orphaning:
+        await _detach(client, watched)
+    else:
         neighbours = await _neighbours(client, watched.metadata.namespace)
         blockers = list(dependents(watched.kind, watched.metadata.name, neighbours))
         if blockers and not await _was_orphaning(client, watched):
             return explain(blockers)
     await own.remove_finalizer(client, watched)
     return ""
+
+
+async def _detach(client: KubeClient, watched: WatchedPart) -> None:
+    """Detach what was created for an object that is deleted with `--cascade=orphan`, whatever the garbage collector has seen."""
+    meta = watched.metadata
+    for body in leftovers(watched.kind, meta, ()):
+        try:
+            await writes.detach(client, body, owner_uid=meta.uid)
+        except errors.Forbidden:
+            return  # the namespace is not served any more: the garbage collector does it alone
 
 
 async def _was_orphaning(client: KubeClient, watched: WatchedPart) -> bool:

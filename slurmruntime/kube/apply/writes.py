@@ -1,4 +1,4 @@
-"""Read, apply and delete the objects that we create; each write is guarded by the uid that was read."""
+"""Read, apply, detach and delete the objects that we create; each write is guarded by the uid that was read."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -9,7 +9,8 @@ import msgspec
 from slurmruntime.kube import errors, paths, resource
 from slurmruntime.kube.apply import ownership
 from slurmruntime.kube.apply.ownership import OwnershipMetadata
-from slurmruntime.kube.client import APPLY, METADATA_ONLY, KubeClient
+from slurmruntime.kube.client import APPLY, JSON_PATCH, METADATA_ONLY, KubeClient
+from slurmruntime.model import json_patch
 from slurmruntime.model.objects import JsonObject
 
 PLURALS: Final[Mapping[tuple[str, str], str]] = {
@@ -143,6 +144,30 @@ async def delete(client: KubeClient, body: JsonObject, *, uid: str, version: str
     options = {"preconditions": guards, "propagationPolicy": "Background"}
     try:
         await client.request("DELETE", path(body), body=options)
+    except errors.NotFound:
+        return
+
+
+async def detach(client: KubeClient, body: JsonObject, *, owner_uid: str) -> None:
+    """Remove an owner from an object, so that it outlives the owner; succeed if it is gone, or has another owner.
+
+    The garbage collector does this for `--cascade=orphan`, but only to objects that its own watches have shown it. Those that it
+    misses, it deletes with their owner.
+
+    Raises:
+        Conflict: the object has changed: read again.
+        KubeError: it was not detached, or that is not known.
+    """
+    current = await find(client, body)
+    owner_uids = [owner.uid for owner in current.owner_references] if current else []
+    if current is None or owner_uid not in owner_uids:
+        return
+    remove = json_patch.remove(f"/metadata/ownerReferences/{owner_uids.index(owner_uid)}")
+    unchanged = json_patch.unchanged(current.uid, current.resource_version)
+    try:
+        await client.request(
+            "PATCH", path(body), body=[*unchanged, remove], content_type=JSON_PATCH
+        )
     except errors.NotFound:
         return
 

@@ -144,6 +144,25 @@ async def test_nothing_is_applied_over_an_object_that_was_not_seen(
     assert await writes.find(client, mine) is None
 
 
+async def test_an_object_is_detached_from_one_owner_and_from_no_other(
+    client: KubeClient, control_plane: Sandbox, namespace: str
+) -> None:
+    admin, references = control_plane.admin, []
+    for name in ("first", "second"):
+        uid = (await writes.apply(client, config_map(namespace, name), manager=OURS)).uid
+        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid}
+        references.append(owner)
+    body = config_map(namespace, "files", ownerReferences=references)
+    await writes.apply(client, body, manager=OURS)
+
+    await writes.detach(client, body, owner_uid=references[0]["uid"])
+    await writes.detach(client, body, owner_uid=references[0]["uid"])  # the reply was lost
+
+    left = admin.get(writes.path(body))["metadata"]["ownerReferences"]
+    assert [owner["name"] for owner in left] == ["second"]
+    await writes.detach(client, config_map(namespace, "gone"), owner_uid=references[0]["uid"])
+
+
 async def test_a_misspelt_field_is_refused_with_its_name(
     client: KubeClient, namespace: str
 ) -> None:

@@ -112,6 +112,38 @@ def test_when_nothing_changes_nothing_is_written() -> None:
     run(main)
 
 
+def owned(leaders: ClusterLeaders) -> set[str]:
+    """What has an owner."""
+    return {
+        f"{manifest['kind']} {manifest['metadata']['name']}"
+        for manifest in leaders.api.objects.values()
+        if manifest["metadata"].get("ownerReferences")
+    }
+
+
+def test_an_orphaned_cluster_keeps_its_parts_though_the_garbage_collector_sees_none() -> None:
+    """As it does for half a minute after the CRDs were created: then it deletes with the owner what it has missed."""
+
+    async def life(leaders: ClusterLeaders) -> None:
+        leaders.api.create_cluster(FIRST)
+        await lead(leaders)
+        before = made(leaders)
+        assert "NodeSet slurm-worker-cpu" in owned(leaders)
+        leaders.api.leave("SlurmCluster", "slurm", "orphan")
+        await lead(leaders)
+        assert set() == owned(leaders)
+        assert before - {("SlurmCluster", "slurm")} == made(leaders)
+        assert ["orphan"] == leaders.api.of("SlurmCluster")["slurm"]["metadata"]["finalizers"]
+
+    async def main(clock: VirtualClock) -> None:
+        calm = ClusterLeaders(clock)
+        await life(calm)
+        for at in range(1, len(calm.trouble.writes) + 1):
+            await life(ClusterLeaders(clock, Trouble(Fault.LOST_REPLY, at=at)))
+
+    run(main)
+
+
 def test_workers_that_no_watch_has_told_keep_a_deleted_cluster() -> None:
     async def main(clock: VirtualClock) -> None:
         leaders = ClusterLeaders(clock)

@@ -155,6 +155,9 @@ def test_what_nothing_needs_goes_at_once(finalizers: tuple[str, ...]) -> None:
         await leaders.lead()
         left = leaders.api.of("Controller").get("site", {}).get("metadata", {}).get("finalizers")
         assert ([*finalizers] or None) == left
+        created = leaders.api.of("StatefulSet")["site-controller"]["metadata"]
+        is_orphan = "ownerReferences" not in created  # though no garbage collector was here
+        assert bool(finalizers) is is_orphan
 
     run(main)
 
