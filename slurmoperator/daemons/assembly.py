@@ -9,8 +9,8 @@ from slurmoperator.daemons.acting import KeySource
 from slurmoperator.daemons.loop import ControlLoop, NamespaceRules
 from slurmoperator.daemons.part import PARTS, ControlPeers, PartCaches, WatchedPart
 from slurmoperator.daemons.workload import WATCHED_WORKLOADS
+from slurmoperator.nodesets.conf_trials import ConfTrials
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
-from slurmoperator.nodesets.owned.conf_trials import ConfTrials
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.labels import MADE_BY_US
 from slurmoperator.rendering.site import ControlSite

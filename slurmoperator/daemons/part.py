@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from slurmoperator.daemons.workload import WorkloadObject
+from slurmoperator.nodesets.conf_trials import ConfTrials
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
-from slurmoperator.nodesets.owned.conf_trials import ConfTrials
 from slurmoperator.nodesets.views import OpensSlurm
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject, ControllerStatus

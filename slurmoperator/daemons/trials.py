@@ -15,7 +15,7 @@ from typing import Final
 
 from slurmoperator.configuration.rendering import UNNAMED_WRITE, ConfigurationSet
 from slurmoperator.configuration.slurm_conf import node_line
-from slurmoperator.nodesets.owned.conf_trials import ConfTrial
+from slurmoperator.nodesets.conf_trials import ConfTrial
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.pod_status import ContainerStatus, PodStatus

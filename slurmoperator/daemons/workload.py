@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from slurmoperator.keys.mounts import MountingSpec
-from slurmoperator.nodesets.owned import deleted_claims
+from slurmoperator.nodesets.volumes import deleted_claims
 from slurmoperator.objects.pod_status import PodStatus, why_not_ready
 from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata

@@ -8,9 +8,9 @@ from typing import Final
 from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.model.jobs import JobPhase
 from slurmoperator.diagnosis.parts import SlurmInPods, pods_of
+from slurmoperator.nodesets.pod_conditions import node_states
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.pod_status import why_not_ready
-from slurmoperator.workers import node_states
 from slurmoperator.workers.situation import BUSY, REASON_PREFIX, PodStage
 from slurmruntime.model.nodes import SlurmNodeFacts
 

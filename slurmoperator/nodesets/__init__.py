@@ -1,7 +1,8 @@
 """The controller of NodeSets: watches them and their workers, plans, and acts.
 
 `nodeset` and `worker_pods` define how the watched objects are read and written, and `slurm_view` reads Slurm. `gathering` makes the
-facts of one look from them, `plan` (pure) plans with `slurmoperator.workers` and computes the status, `actuator` carries a plan out,
-and `owned` holds what else a NodeSet has. `loop` puts these in order, and `assembly` wires them for one process. Rendering a worker's
-pod is passed in.
+facts of one look from them, `plan` (pure) plans with `slurmoperator.workers` and computes the status, and `actuator` carries a plan out.
+Each other subject has one place, where its decision stands beside the code that carries it out: `preparation`, `revisions`, `volumes`,
+`windows`, `topology`, `records` and `pod_conditions`. `loop` puts all of this in order, and `assembly` wires it for one process. Rendering
+a worker's pod is passed in.
 """

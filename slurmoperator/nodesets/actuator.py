@@ -10,19 +10,18 @@ import structlog
 
 from bridge.slurm import nodes
 from slurmclient.errors import LostReply
-from slurmoperator.nodesets import worker_bodies, worker_pods
+from slurmoperator.nodesets import records, worker_bodies, worker_pods
 from slurmoperator.nodesets.gathering import WorkerTemplates
-from slurmoperator.nodesets.owned import records
-from slurmoperator.nodesets.owned.claims import WorkerClaims
-from slurmoperator.nodesets.owned.deleted_claims import ClaimDeletions
-from slurmoperator.nodesets.owned.pod_conditions import PodConditions
-from slurmoperator.nodesets.owned.topology import WorkerTopology
-from slurmoperator.nodesets.owned.windows import UpdateWindows
 from slurmoperator.nodesets.plan.look import NodeSetFacts, Outcome
 from slurmoperator.nodesets.plan.planning import NodeSetPlan
 from slurmoperator.nodesets.plan.workers import Worker
+from slurmoperator.nodesets.pod_conditions.reporting import PodConditions
 from slurmoperator.nodesets.slurm_view import WorkerView
+from slurmoperator.nodesets.topology import WorkerTopology
 from slurmoperator.nodesets.views import WorkerViews
+from slurmoperator.nodesets.volumes.claims import WorkerClaims
+from slurmoperator.nodesets.volumes.deleted_claims import ClaimDeletions
+from slurmoperator.nodesets.windows.keeping import UpdateWindows
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.workers import WorkerKey

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from slurmoperator.nodesets.conf_trials import ConfTrials
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
-from slurmoperator.nodesets.owned.conf_trials import ConfTrials
-from slurmoperator.nodesets.owned.preparation import KeySteps, PreparationResult
 from slurmoperator.nodesets.plan.look import ConfInForce, NodeSetFacts, PodFacts, pod_facts
+from slurmoperator.nodesets.preparation import KeySteps, PreparationResult
 from slurmoperator.nodesets.views import WorkerViews
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject

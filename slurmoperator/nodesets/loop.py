@@ -11,16 +11,15 @@ from slurmoperator.nodesets import names
 from slurmoperator.nodesets.actuator import NodeSetActuator
 from slurmoperator.nodesets.gathering import NodeSetCaches, NodeSetGathering, WorkerSource
 from slurmoperator.nodesets.nodeset import NODE_SET, WatchedNodeSet
-from slurmoperator.nodesets.owned.owned_objects import RECHECK_S
-from slurmoperator.nodesets.owned.preparation import NodeSetPreparation
 from slurmoperator.nodesets.plan import planning, status
 from slurmoperator.nodesets.plan.admission import admit
 from slurmoperator.nodesets.plan.look import Outcome, Refusal
+from slurmoperator.nodesets.plan.placing import HOST_ANNOTATION
+from slurmoperator.nodesets.preparation import RECHECK_S, NodeSetPreparation
 from slurmoperator.nodesets.views import OpensSlurm, WorkerViews
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject, NodeSetStatus
 from slurmoperator.rendering.site import ELSEWHERE, NamespaceScope
-from slurmoperator.workers.placing import HOST_ANNOTATION
 from slurmruntime.kube import errors as kube_errors
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.leading.controller import Controller, Process, Watch

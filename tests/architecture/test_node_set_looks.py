@@ -11,8 +11,20 @@ NODESETS = ROOT / "slurmoperator" / "nodesets"
 PLAN = "slurmoperator.nodesets.plan"
 FACTS = {f"{PLAN}.look"}
 """What gathering makes, without the plan."""
-DECIDING = "slurmoperator.workers."
-PLAIN = {"slurmoperator.workers.actions", "slurmoperator.workers.node_states"}
+DECIDING = (
+    "slurmoperator.workers.",
+    *(
+        f"slurmoperator.nodesets.{subject}"
+        for subject in (
+            "pod_conditions.node_states",
+            "revisions.retaining",
+            "volumes.unneeded",
+            "windows.reservations",
+        )
+    ),
+)
+"""The rules, and the half of each subject that decides."""
+PLAIN = {"slurmoperator.workers.actions"}
 """What the plan has decided, as values."""
 
 

@@ -14,8 +14,8 @@ from slurmoperator.daemons.loop import ControlLoop, NamespaceRules
 from slurmoperator.daemons.part import PARTS, ControlPeers, PartCaches, WatchedPart
 from slurmoperator.keys import host_keys
 from slurmoperator.keys.token_policy import TokenPolicy
+from slurmoperator.nodesets.conf_trials import ConfTrials
 from slurmoperator.nodesets.nodeset import NODE_SETS, WatchedNodeSet
-from slurmoperator.nodesets.owned.conf_trials import ConfTrials
 from slurmoperator.rendering.site import ControlSite, NamespaceScope, SlurmImages
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient

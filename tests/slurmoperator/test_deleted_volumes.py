@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from sandbox.client import Sandbox
-from slurmoperator.nodesets.owned.claims import WorkerClaims
-from slurmoperator.nodesets.owned.deleted_claims import ClaimDeletions
+from slurmoperator.nodesets.volumes.claims import WorkerClaims
+from slurmoperator.nodesets.volumes.deleted_claims import ClaimDeletions
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmruntime.kube.client import KubeClient

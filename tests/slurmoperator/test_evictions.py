@@ -9,8 +9,8 @@ import msgspec
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from slurmoperator.nodesets import nodeset, worker_bodies, worker_pods
-from slurmoperator.nodesets.owned.owned_objects import OwnedObjects
 from slurmoperator.nodesets.plan.planning import NewWorker
+from slurmoperator.nodesets.preparation import OwnedObjects
 from slurmoperator.objects.labels import PROTECTED_LABEL
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmruntime.kube.client import KubeClient

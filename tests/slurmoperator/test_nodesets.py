@@ -18,12 +18,12 @@ from bridge.slurm import jobs, nodes
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from slurmoperator.nodesets.assembly import NodeSets
+from slurmoperator.nodesets.plan.placing import HOST_ANNOTATION
 from slurmoperator.objects.definitions import definitions
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.workers import WorkerKey, host_name
 from slurmoperator.rendering.node_sets.claims import with_claims
 from slurmoperator.rendering.node_sets.worker import pin_to_node
-from slurmoperator.workers.placing import HOST_ANNOTATION
 from slurmruntime.leading.lease import Accession
 from slurmruntime.model.nodes import SlurmNodeSpec
 from slurmruntime.process import lifetime

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from sandbox.client import Sandbox
-from slurmoperator.nodesets.owned.claims import WorkerClaims
+from slurmoperator.nodesets.volumes.claims import WorkerClaims
+from slurmoperator.nodesets.volumes.unneeded import PATIENCE
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.rendering.node_sets.claims import UNNEEDED_ANNOTATION
-from slurmoperator.workers.volumes import PATIENCE
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import Conflict
 from slurmruntime.process.clock import SystemClock

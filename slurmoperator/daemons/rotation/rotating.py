@@ -17,7 +17,7 @@ from slurmoperator.keys import rotation
 from slurmoperator.keys.mounts import MountingSpec, mounted_steps
 from slurmoperator.keys.rotation import KeyHolder, RotationDecision
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
-from slurmoperator.nodesets.owned import revisions
+from slurmoperator.nodesets.revisions import storing
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject, ControllerStatus
 from slurmoperator.objects.parts import KeyOfObject
@@ -145,7 +145,7 @@ class KeyRotation:
         ]
         if not creating:
             return []
-        steps = await revisions.newest_key_steps(self.kube, namespace)
+        steps = await storing.newest_key_steps(self.kube, namespace)
         return [
             KeyHolder(name=_label(node_set), step=steps.get(node_set.metadata.uid))
             for node_set in creating

@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from slurmoperator.nodesets.owned.conf_trials import ConfTrial
-from slurmoperator.nodesets.plan import places
+from slurmoperator.nodesets.conf_trials import ConfTrial
+from slurmoperator.nodesets.plan import placing
 from slurmoperator.nodesets.plan.look import ConfInForce, Refusal
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.workers import is_on_nodes, namesakes
@@ -50,7 +50,7 @@ def admit(
 def _refusal(node_set: NodeSetObject, others: Iterable[NodeSetObject]) -> Refusal | None:
     try:
         if is_on_nodes(node_set):
-            places.constraints_of(node_set)
+            placing.constraints_of(node_set)
     except faults.Refusal as error:
         return Refusal(reason="BadInput", text=error.text)
     if older := namesakes((node_set, *others)).get(node_set.metadata.uid, ""):

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from slurmoperator.nodesets import names
+from slurmoperator.nodesets.pod_conditions import node_states
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.workers import OnNode, WorkerKey, is_on_nodes
-from slurmoperator.workers import node_states
 from slurmoperator.workers.situation import WorkerObservation, WorkerPod
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from slurmruntime.values import numbers

@@ -3,23 +3,21 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
 
-from slurmoperator.nodesets.plan import troubles, workers
+from slurmoperator.nodesets import records, topology
+from slurmoperator.nodesets.plan import placing, troubles, workers
 from slurmoperator.nodesets.plan.look import Interest, NodeSetFacts, PodFacts, Refusal
 from slurmoperator.nodesets.plan.workers import Case, Worker
+from slurmoperator.nodesets.pod_conditions import node_states
+from slurmoperator.nodesets.pod_conditions.node_states import StateChange
+from slurmoperator.nodesets.topology import WorkerMove
+from slurmoperator.nodesets.windows import reservations
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.workers import WorkerKey, is_on_nodes
-from slurmoperator.workers import node_states, pinning, placing, pruning
 from slurmoperator.workers.actions import CreateWorker
 from slurmoperator.workers.choosing import REPLACED
-from slurmoperator.workers.node_states import StateChange
 from slurmoperator.workers.situation import PodStage
-from slurmruntime.model.nodes import topology_parts
 from slurmruntime.values.ids import SlurmNode
-from slurmruntime.values.names import TOPOLOGY_ANNOTATION
-
-_WITH_SLURMD: Final = (PodStage.STARTING, PodStage.READY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +29,6 @@ class NewWorker:
     """The Kubernetes node that it returns to; "" for any."""
     lost_jobs: str = ""
     """Why it may succeed a worker that ended with running jobs, or ""."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerMove:
-    """A worker that should be elsewhere in Slurm's topology."""
-
-    slurm_node: str
-    kube_node: str
-    topology: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,10 +87,10 @@ def plan(facts: NodeSetFacts) -> NodeSetPlan:
         create=tuple(_new_workers(facts, planned, pins or {})) if objection is None else (),
         pins=pins,
         changes=tuple(_state_changes(facts)),
-        moves=tuple(_moves(facts)),
-        window=_window(case) if is_sure or facts.is_leaving else None,
+        moves=tuple(topology.moves(facts)),
+        window=reservations.waiting(case) if is_sure or facts.is_leaving else None,
         volumes=_ordinals(planned) if is_staying else None,
-        records=_records(facts) if is_staying else (),
+        records=records.stale_nodes(facts) if is_staying else (),
         strays=tuple(pod.name for pod in facts.pods if pod.key is None),
         placing_faults=case.nodes.faults if case.nodes else (),
         unserved=tuple(_unserved(facts.node_set)),
@@ -148,7 +137,7 @@ def _pins(case: Case, planned: Iterable[Worker]) -> dict[str, str] | None:
     if not node_set.spec.pin_to_node or case.nodes is not None:
         return None
     numbered = [(worker.key, worker) for worker in planned if isinstance(worker.key, int)]
-    return pinning.pins(
+    return placing.pins(
         node_set.status.ordinal_to_node or {},
         {
             key: worker.pod.kube_node
@@ -177,54 +166,8 @@ def _state_changes(facts: NodeSetFacts) -> Iterator[tuple[PodFacts, StateChange]
             yield pod, change
 
 
-def _moves(facts: NodeSetFacts) -> Iterator[WorkerMove]:
-    """Yield the workers to move; without an annotation, Slurm's own files determine the place."""
-    for pod in facts.pods:
-        kube_node = facts.kube_nodes.get(pod.kube_node)
-        topology = kube_node.annotations.get(TOPOLOGY_ANNOTATION, "") if kube_node else ""
-        if not topology or pod.worker.stage is not PodStage.READY:
-            continue
-        node = facts.slurm.listed(pod.slurm_node)
-        if node is not None and topology_parts(topology) != topology_parts(node.topology):
-            yield WorkerMove(slurm_node=pod.slurm_node, kube_node=pod.kube_node, topology=topology)
-
-
-def _window(case: Case) -> frozenset[str] | None:
-    """Return the nodes of all workers to replace in a reservation, now or later, that Slurm has."""
-    facts = case.facts
-    if not facts.slurm.is_known:
-        return None
-    if (
-        facts.is_leaving
-        or not case.may_replace
-        or workers.strategy(facts.node_set) != "ScheduledUpdate"
-    ):
-        return frozenset()
-    return frozenset(
-        pod.slurm_node
-        for pod in facts.pods
-        if not facts.is_current(pod)
-        and pod.worker.stage in _WITH_SLURMD
-        and facts.slurm.listed(pod.slurm_node) is not None
-    )
-
-
 def _ordinals(planned: Iterable[Worker]) -> frozenset[int]:
     return frozenset(worker.key for worker in planned if isinstance(worker.key, int))
-
-
-def _records(facts: NodeSetFacts) -> tuple[SlurmNode, ...]:
-    """Return the Slurm nodes to delete: none unless pruning is on and all Kubernetes nodes can be read."""
-    node_set = facts.node_set
-    prunes = node_set.spec.prune_slurm_node_records != "Never" and facts.is_on_nodes
-    if not prunes or not facts.slurm.is_known or facts.unreadable_nodes:
-        return ()
-    hosts = {placing.host_of(kube_node) for kube_node in facts.kube_nodes.values()}
-    return pruning.nodes_to_delete(
-        facts.slurm.nodes.values(),
-        feature=node_set.slurm_name,
-        needed={*facts.hosts, *(pod.slurm_node for pod in facts.pods), *hosts},
-    )
 
 
 def _unserved(node_set: NodeSetObject) -> Iterator[str]:

@@ -7,14 +7,14 @@ from datetime import timedelta
 from typing import Final
 
 from slurmoperator.nodesets import names
-from slurmoperator.nodesets.plan import places
+from slurmoperator.nodesets.plan import placing
 from slurmoperator.nodesets.plan.look import NodeSetFacts, PodFacts
+from slurmoperator.nodesets.plan.placing import NodePlan
 from slurmoperator.objects.nodeset import NodeSetObject, RollingUpdate, UpdateStrategy
 from slurmoperator.objects.workers import OnNode, WorkerKey, host_name
 from slurmoperator.workers import choosing, table, updating
 from slurmoperator.workers.actions import WorkerDecision
 from slurmoperator.workers.choosing import REPLACED, SCALED_IN, RemovalCandidate
-from slurmoperator.workers.placing import NodePlan
 from slurmoperator.workers.situation import (
     BUSY,
     PodStage,
@@ -98,7 +98,7 @@ def case_of(facts: NodeSetFacts) -> Case:
     keyed = ((pod.key, pod) for pod in facts.pods)
     existing = [(key, pod) for key, pod in keyed if key is not None]
     existing.sort(key=lambda keyed_pod: _sort_key(keyed_pod[0]))
-    nodes = places.node_plan(facts, existing) if facts.is_on_nodes else None
+    nodes = placing.node_plan(facts, existing) if facts.is_on_nodes else None
     desired = len(nodes.hosts) if nodes is not None else facts.node_set.spec.replicas
     desired = 0 if facts.is_leaving else desired
     leaving = _leaving(facts, nodes, existing)

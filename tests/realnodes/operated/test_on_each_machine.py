@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sandbox.image.slurm import SlurmImage
-from slurmoperator.workers.placing import HOST_ANNOTATION
+from slurmoperator.nodesets.plan.placing import HOST_ANNOTATION
 from tests.realnodes.in_pods import NAMESPACE, OPTIONS, STARTS_S, InPods, slurm_in_pods
 from tests.servers import wait_until
 

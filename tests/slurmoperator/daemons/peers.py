@@ -17,8 +17,8 @@ from slurmoperator.daemons.loop import ControlLoop, NamespaceRules
 from slurmoperator.daemons.part import PARTS, ControlPeers, PartCaches
 from slurmoperator.daemons.workload import WATCHED_WORKLOADS
 from slurmoperator.keys.token_policy import TokenPolicy
+from slurmoperator.nodesets.conf_trials import ConfTrials
 from slurmoperator.nodesets.nodeset import NODE_SETS
-from slurmoperator.nodesets.owned.conf_trials import ConfTrials
 from slurmoperator.objects.parts import API_VERSION
 from slurmoperator.rendering.site import NamespaceScope
 from slurmoperator.rendering.ssh import HOST_KEY_FILES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from slurmoperator.nodesets.owned.conf_trials import ConfTrial
+from slurmoperator.nodesets.conf_trials import ConfTrial
 from tests.slurmoperator.nodesets.given import container
 from tests.slurmoperator.nodesets.peers import SETTLED_S, Operator, names_of, node_set
 from tests.virtual_time import VirtualClock, run

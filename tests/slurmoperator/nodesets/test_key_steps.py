@@ -3,7 +3,7 @@
 import msgspec
 
 from slurmoperator.keys.mounts import MountingSpec, mounted_steps
-from slurmoperator.nodesets.owned import revisions
+from slurmoperator.nodesets.revisions import storing
 from slurmoperator.objects.nodeset import NodeSetObject
 from tests.make.apiserver import Manifest
 from tests.slurmoperator.nodesets.peers import KEY, SETTLED_S, Operator, job, node_set
@@ -60,10 +60,10 @@ def test_the_step_is_in_the_revision_before_it_is_in_any_worker() -> None:
 def test_without_a_step_a_template_is_what_it_was() -> None:
     found = msgspec.convert(node_set(replicas=1), type=NodeSetObject)
 
-    assert revisions.content(found) == revisions.content(found, 0)
-    assert revisions.content(found) != revisions.content(found, 1)
-    assert b"slurmKeyStep" not in revisions.content(found)
+    assert storing.content(found) == storing.content(found, 0)
+    assert storing.content(found) != storing.content(found, 1)
+    assert b"slurmKeyStep" not in storing.content(found)
 
 
 async def newest(operator: Operator) -> dict[str, int]:
-    return await revisions.newest_key_steps(operator.api, "slurm")  # type: ignore[arg-type]  # all it calls
+    return await storing.newest_key_steps(operator.api, "slurm")  # type: ignore[arg-type]  # all it calls

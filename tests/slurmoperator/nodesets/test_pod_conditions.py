@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from slurmoperator.workers.node_states import KEPT_ANNOTATION
+from slurmoperator.nodesets.pod_conditions.node_states import KEPT_ANNOTATION
 from slurmruntime.values.names import AUTOSCALERS
 from tests.slurmoperator.nodesets.peers import SETTLED_S, Operator, node_set
 from tests.virtual_time import VirtualClock, run

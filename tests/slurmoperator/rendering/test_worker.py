@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from slurmoperator.nodesets.owned import revisions
+from slurmoperator.nodesets.revisions import storing
 from slurmoperator.objects.own.profiles import PROFILE_ANNOTATION
 from slurmoperator.objects.workers import OnNode
 from slurmoperator.rendering.node_sets.worker import return_to_node, worker_pod
@@ -94,10 +94,10 @@ def test_a_profile_that_there_is_not_or_that_has_no_ssh_is_refused() -> None:
 
 def test_another_profile_is_another_template() -> None:
     plain = node_set()
-    assert revisions.content(plain) == revisions.content(node_set())
+    assert storing.content(plain) == storing.content(node_set())
     metadata = msgspec.structs.replace(plain.metadata, annotations={PROFILE_ANNOTATION: "plain"})
     marked = msgspec.structs.replace(plain, metadata=metadata)
-    assert revisions.content(plain) != revisions.content(marked)
+    assert storing.content(plain) != storing.content(marked)
 
 
 def test_two_workers_share_no_node_unless_somebody_wants_it() -> None:

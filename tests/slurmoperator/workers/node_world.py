@@ -5,7 +5,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from slurmoperator.workers import placing
+from slurmoperator.nodesets.plan import placing
 from slurmoperator.workers.actions import CreateWorker, DeleteWorker, DrainWorker, WorkerAction
 from slurmoperator.workers.situation import PodStage, WorkerFacts
 from slurmruntime.model.affinity import Selector

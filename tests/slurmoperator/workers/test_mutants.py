@@ -14,12 +14,12 @@ HISTORIES = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerMutant:
-    """A line of `slurmoperator/workers`, changed."""
+    """A line of the rules of workers or of their places, changed."""
 
     name: str
     before: str
     after: str
-    file: str = "table.py"
+    file: str = "workers/table.py"
 
 
 MUTANTS = [
@@ -50,19 +50,19 @@ MUTANTS = [
     ),
     WorkerMutant(
         name="lifts anybody's drain",
-        file="rules.py",
+        file="workers/rules.py",
         before="if node is None or not node.reason.startswith(REASON_PREFIX):",
         after="if node is None:",
     ),
     WorkerMutant(
         name="never lifts its own drain",
-        file="rules.py",
+        file="workers/rules.py",
         before='    if not drain_reason:\n        return _do("the reason for our',
         after='    if False:\n        return _do("the reason for our',
     ),
     WorkerMutant(
         name="does not drain a cordoned node",
-        file="rules.py",
+        file="workers/rules.py",
         before="    if case.facts.cordoned:\n",
         after="    if False:\n",
     ),
@@ -83,85 +83,85 @@ MUTANTS = [
     ),
     WorkerMutant(
         name="lifts its drain before it protects",
-        file="rules.py",
+        file="workers/rules.py",
         before='drain is gone", *protection, UndrainWorker())',
         after='drain is gone", UndrainWorker(), *protection)',
     ),
     WorkerMutant(
         name="lets too many go",
-        file="choosing.py",
+        file="workers/choosing.py",
         before="max(len(ordered) - desired, 0)",
         after="max(len(ordered) - desired + 1, 0)",
     ),
     WorkerMutant(
         name="takes a node that it cannot read for gone",
-        file="placing.py",
+        file="nodesets/plan/placing.py",
         before="if (name in by_name or name not in unreadable)",
         after="if True",
     ),
     WorkerMutant(
         name="lets any taint drive a worker away",
-        file="placing.py",
+        file="nodesets/plan/placing.py",
         before='evicting = [taint for taint in node.taints if taint.effect == "NoExecute"]',
         after="evicting = [*node.taints]",
     ),
     WorkerMutant(
         name="keeps the worker of a node that is not selected any more",
-        file="placing.py",
+        file="nodesets/plan/placing.py",
         before="    if not selector.selects(node):\n        return f",
         after="    if False:\n        return f",
     ),
     WorkerMutant(
         name="keeps the worker of a node that is gone",
-        file="placing.py",
+        file="nodesets/plan/placing.py",
         before="    if node is None or node.is_deleting:\n        return f",
         after='    if node is None:\n        return ""\n    if node.is_deleting:\n        return f',
     ),
     WorkerMutant(
         name="makes a worker where a taint keeps it away",
-        file="placing.py",
+        file="nodesets/plan/placing.py",
         before="is_tolerated = not untolerated(hard_taints(node), tolerated)",
         after="is_tolerated = True",
     ),
     WorkerMutant(
         name="does not count workers that are missing",
-        file="updating.py",
+        file="workers/updating.py",
         before="room = most_away - missing - len(renewed)",
         after="room = most_away - len(renewed)",
     ),
     WorkerMutant(
         name="does not count new workers that do not serve yet",
-        file="updating.py",
+        file="workers/updating.py",
         before="room = most_away - missing - len(renewed)",
         after="room = most_away - missing",
     ),
     WorkerMutant(
         name="does not count those that are drained for the update",
-        file="updating.py",
+        file="workers/updating.py",
         before="- len(chosen) - ",
         after="- ",
     ),
     WorkerMutant(
         name="does not count those of which it knows nothing",
-        file="updating.py",
+        file="workers/updating.py",
         before=" - (len(started) - len(known))",
         after="",
     ),
     WorkerMutant(
         name="forgets whom it has chosen",
-        file="updating.py",
+        file="workers/updating.py",
         before="*chosen, ",
         after="",
     ),
     WorkerMutant(
         name="never replaces a worker that serves",
-        file="updating.py",
+        file="workers/updating.py",
         before="*serving[: max(room - len(broken), 0)]",
         after="*serving[:0]",
     ),
     WorkerMutant(
         name="never replaces a worker that does not work",
-        file="updating.py",
+        file="workers/updating.py",
         before="*broken[: max(room, 0)]",
         after="*broken[:0]",
     ),
@@ -170,9 +170,7 @@ MUTANTS = [
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_the_histories_find_a_machine_that(mutant: WorkerMutant, tmp_path: Path) -> None:
-    change = Changed(
-        file=f"slurmoperator/workers/{mutant.file}", before=mutant.before, after=mutant.after
-    )
+    change = Changed(file=f"slurmoperator/{mutant.file}", before=mutant.before, after=mutant.after)
     both = "play(seed); play(seed, has_updates=True); play_on_nodes(seed)"
     histories = f"for seed in range({HISTORIES}): {both}; play_update(seed)"
     players = (

@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from slurmoperator.nodesets.plan import workers
+from slurmoperator.nodesets.plan.workers import Case
+from slurmoperator.objects import parts
+from slurmoperator.objects.nodeset import NodeSetObject
+from slurmoperator.workers.situation import PodStage
 from slurmruntime.model.nodes import NodeReservation
+from slurmruntime.values import numbers
 
 _MINUTE: Final = timedelta(minutes=1)
 _FLAGS: Final = frozenset({"MAINT", "IGNORE_JOBS"})
@@ -25,6 +31,10 @@ _EVERY: Final[Mapping[str, timedelta]] = {
 """Flags with which Slurm repeats a reservation, and how often."""
 _SATURDAY: Final = 5
 _WEEK: Final = 7
+
+
+_WITH_SLURMD: Final = (PodStage.STARTING, PodStage.READY)
+_LONGEST: Final = timedelta(days=366)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +60,42 @@ class ReservationStep(enum.Enum):
     EXTEND = "extend"
     """Add nodes: those that it has stay reserved meanwhile, and also if Slurm refuses."""
     DELETE = "delete"
+
+
+def waiting(case: Case) -> frozenset[str] | None:
+    """Return the nodes of all workers to replace in a reservation, now or later, that Slurm has."""
+    facts = case.facts
+    if not facts.slurm.is_known:
+        return None
+    if (
+        facts.is_leaving
+        or not case.may_replace
+        or workers.strategy(facts.node_set) != "ScheduledUpdate"
+    ):
+        return frozenset()
+    return frozenset(
+        pod.slurm_node
+        for pod in facts.pods
+        if not facts.is_current(pod)
+        and pod.worker.stage in _WITH_SLURMD
+        and facts.slurm.listed(pod.slurm_node) is not None
+    )
+
+
+def update_times(node_set: NodeSetObject) -> UpdateTimes | None:
+    """Return when its workers may be replaced; None if that is not scheduled."""
+    update_strategy = node_set.spec.update_strategy
+    if workers.strategy(node_set) != "ScheduledUpdate" or update_strategy is None:
+        return None
+    window = update_strategy.scheduled_update
+    if window is None or window.start_time is None:
+        return None
+    length_s = min(float(parts.seconds_of(window.duration)), _LONGEST.total_seconds())
+    return UpdateTimes(
+        start=numbers.moment(window.start_time).replace(microsecond=0),
+        duration=timedelta(seconds=length_s),
+        flags=frozenset(flag.upper() for flag in window.flags or ()),
+    )
 
 
 def next_window(times: UpdateTimes, now: datetime) -> tuple[datetime, datetime] | None:

@@ -12,15 +12,13 @@ import structlog
 from bridge.slurm import nodes
 from slurmclient.errors import Declined
 from slurmoperator.nodesets import names
-from slurmoperator.nodesets.plan import workers
 from slurmoperator.nodesets.plan.look import Outcome, ReservationStatus
-from slurmoperator.objects import parts
+from slurmoperator.nodesets.windows import reservations
+from slurmoperator.nodesets.windows.reservations import ReservationStep, UpdateTimes
 from slurmoperator.objects.nodeset import NodeSetObject
-from slurmoperator.workers import windows
-from slurmoperator.workers.windows import ReservationStep, UpdateTimes
 from slurmruntime.model.nodes import NodeReservation
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.values import faults, numbers
+from slurmruntime.values import faults
 
 _log = structlog.get_logger(__name__)
 
@@ -28,7 +26,6 @@ _BELIEVED_S: Final = 10.0
 """How long a reservation is assumed unchanged: each change of a pod reconciles its NodeSet."""
 _REFUSED_S: Final = 60.0
 _SOON: Final = timedelta(seconds=1)
-_LONGEST: Final = timedelta(days=366)
 _LONGEST_MESSAGE: Final = 300
 
 
@@ -61,8 +58,8 @@ class UpdateWindows:
         )
         if not waiting and not may_exist:
             return _known(None)
-        times = _times(node_set)
-        desired = windows.desired_reservation(times, name=name, nodes=waiting, now=now)
+        times = reservations.update_times(node_set)
+        desired = reservations.desired_reservation(times, name=name, nodes=waiting, now=now)
         if desired is not None and not may_exist:
             return _known(_creating(name), _SOON)
         before, until_s, state = self._states.get(uid, (None, 0.0, Outcome()))
@@ -97,7 +94,7 @@ class UpdateWindows:
         self, slurm: SlurmClient, name: str, desired: NodeReservation | None
     ) -> NodeReservation | None:
         current = await nodes.reservation(slurm, name)
-        match windows.step(current, desired):
+        match reservations.step(current, desired):
             case ReservationStep.SAVE if desired is not None:
                 await nodes.reserve(slurm, desired)
                 _log.info("window.reserved", reservation=name, start=str(desired.start))
@@ -113,22 +110,6 @@ class UpdateWindows:
                 return None
             case _:
                 return current
-
-
-def _times(node_set: NodeSetObject) -> UpdateTimes | None:
-    """Return when its workers may be replaced; None if that is not scheduled."""
-    update_strategy = node_set.spec.update_strategy
-    if workers.strategy(node_set) != "ScheduledUpdate" or update_strategy is None:
-        return None
-    window = update_strategy.scheduled_update
-    if window is None or window.start_time is None:
-        return None
-    length_s = min(float(parts.seconds_of(window.duration)), _LONGEST.total_seconds())
-    return UpdateTimes(
-        start=numbers.moment(window.start_time).replace(microsecond=0),
-        duration=timedelta(seconds=length_s),
-        flags=frozenset(flag.upper() for flag in window.flags or ()),
-    )
 
 
 def _known(reservation: ReservationStatus | None, *delays: timedelta) -> Outcome:

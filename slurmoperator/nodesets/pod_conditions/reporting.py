@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from slurmoperator.nodesets import worker_pods
 from slurmoperator.nodesets.plan.look import Outcome, PodFacts
+from slurmoperator.nodesets.pod_conditions.node_states import StateChange
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
-from slurmoperator.workers.node_states import StateChange
 from slurmruntime.kube import errors
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmoperator.workers.windows import (
+from slurmoperator.nodesets.windows.reservations import (
     ReservationStep,
     UpdateTimes,
     desired_reservation,

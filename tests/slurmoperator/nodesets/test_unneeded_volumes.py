@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmoperator.workers.volumes import PATIENCE, OrdinalClaim, plan
+from slurmoperator.nodesets.volumes.unneeded import PATIENCE, OrdinalClaim, plan
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from slurmoperator.workers.pinning import pins
+from slurmoperator.nodesets.plan.placing import pins
 
 
 @pytest.mark.parametrize(

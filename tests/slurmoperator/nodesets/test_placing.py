@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from slurmoperator.workers import placing
-from slurmoperator.workers.placing import HOST_ANNOTATION, NodePlan
+from slurmoperator.nodesets.plan import placing
+from slurmoperator.nodesets.plan.placing import HOST_ANNOTATION, NodePlan
 from slurmruntime.model.affinity import NodeTerm, Requirement, Selector, Toleration
 from slurmruntime.model.nodes import KubeNodeFacts, Taint
 from slurmruntime.values.ids import KubeNode

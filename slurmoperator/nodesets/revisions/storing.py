@@ -9,13 +9,13 @@ import msgspec
 import structlog
 
 from slurmoperator.nodesets import names
+from slurmoperator.nodesets.revisions import retaining
+from slurmoperator.nodesets.revisions.retaining import Revision, RevisionPlan
 from slurmoperator.objects.labels import WORKER_APP
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.own.profiles import PROFILE_ANNOTATION
 from slurmoperator.objects.parts import ExtraMetadata
 from slurmoperator.rendering.body import BodyOwner, digest, owned_body
-from slurmoperator.workers import revisions
-from slurmoperator.workers.revisions import Revision, RevisionPlan
 from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube import errors, lists, paths, resource
@@ -128,7 +128,7 @@ class NodeSetRevisions:
         try:
             result = await self._keep(node_set, current, in_use, collisions)
         except PEER_ERRORS as error:
-            unsure = revisions.hash_of(current, collisions)
+            unsure = retaining.hash_of(current, collisions)
             return CurrentRevision(hash=unsure, collisions=collisions, failure=error)
         self._seen[uid] = (request, result, self._monotonic() + _RECHECK_S)
         return result
@@ -137,7 +137,7 @@ class NodeSetRevisions:
         self, node_set: NodeSetObject, current: bytes, in_use: Collection[str], collisions: int
     ) -> CurrentRevision:
         existing = await self._list(node_set)
-        plan = revisions.plan(
+        plan = retaining.plan(
             current,
             existing,
             in_use=in_use,
@@ -177,7 +177,7 @@ class NodeSetRevisions:
         collection = paths.collection(_API, _PLURAL, node_set.metadata.namespace)
         for collisions in range(plan.collisions, plan.collisions + _MOST_COLLISIONS):
             attempt = replace(
-                plan, hash=revisions.hash_of(current, collisions), collisions=collisions
+                plan, hash=retaining.hash_of(current, collisions), collisions=collisions
             )
             body = _body(node_set, current, attempt)
             try:

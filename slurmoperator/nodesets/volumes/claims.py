@@ -14,6 +14,8 @@ import structlog
 from slurmoperator.nodesets import names
 from slurmoperator.nodesets.nodeset import NODE_SETS
 from slurmoperator.nodesets.plan import look
+from slurmoperator.nodesets.volumes import unneeded
+from slurmoperator.nodesets.volumes.unneeded import OrdinalClaim
 from slurmoperator.nodesets.worker_pods import WORKER_PODS
 from slurmoperator.objects.labels import INSTANCE_LABEL, MADE_BY_US
 from slurmoperator.objects.nodeset import NodeSetObject
@@ -24,8 +26,6 @@ from slurmoperator.rendering.node_sets.claims import (
     claim_bodies,
     claim_number,
 )
-from slurmoperator.workers import volumes
-from slurmoperator.workers.volumes import OrdinalClaim
 from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube import errors, lists, paths, resource
@@ -176,7 +176,7 @@ class WorkerClaims:
     ) -> timedelta | None:
         """Delete PVCs of ordinals not desired for a while, if `whenScaled` says so; return when to call it again.
 
-        The decision is `slurmoperator.workers.volumes`. An ordinal stays desired whatever happens to its worker: an update, a cordon
+        The decision is `unneeded`. An ordinal stays desired whatever happens to its worker: an update, a cordon
         or an eviction costs no volume. With one worker on each node, no PVC is deleted: a node may come back. `needed` are the
         ordinals of desired and of existing workers.
 
@@ -194,7 +194,7 @@ class WorkerClaims:
             return due - now
         self.forget(meta.uid)
         claims = {claim.metadata.name: claim for claim in await self._list_own(node_set)}
-        plan = volumes.plan(_ordinal_claims(node_set, claims.values()), needed=needed, now=now)
+        plan = unneeded.plan(_ordinal_claims(node_set, claims.values()), needed=needed, now=now)
         for name in sorted(plan.unmarked):
             await self._mark(claims[name], None)
         for name in sorted(plan.marked):

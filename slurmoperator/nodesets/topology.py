@@ -3,17 +3,21 @@
 A place that Slurm refuses, such as an unknown switch, affects only that worker and is reported.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
 from bridge.slurm import nodes
 from slurmclient.errors import Declined, SlurmError
-from slurmoperator.nodesets.plan.planning import WorkerMove
+from slurmoperator.nodesets.plan.look import NodeSetFacts
+from slurmoperator.workers.situation import PodStage
+from slurmruntime.model.nodes import topology_parts
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.values import faults, names
+from slurmruntime.values import faults
 from slurmruntime.values.ids import SlurmNode
+from slurmruntime.values.names import TOPOLOGY_ANNOTATION
 
 _log = structlog.get_logger(__name__)
 
@@ -23,6 +27,27 @@ _SHOWS_S: Final = 10.0
 _LONGEST: Final = 1024
 """How many characters an annotation may have."""
 _LONGEST_MESSAGE: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerMove:
+    """A worker that should be elsewhere in Slurm's topology."""
+
+    slurm_node: str
+    kube_node: str
+    topology: str
+
+
+def moves(facts: NodeSetFacts) -> Iterator[WorkerMove]:
+    """Yield the workers to move; without an annotation, Slurm's own files determine the place."""
+    for pod in facts.pods:
+        kube_node = facts.kube_nodes.get(pod.kube_node)
+        topology = kube_node.annotations.get(TOPOLOGY_ANNOTATION, "") if kube_node else ""
+        if not topology or pod.worker.stage is not PodStage.READY:
+            continue
+        node = facts.slurm.listed(pod.slurm_node)
+        if node is not None and topology_parts(topology) != topology_parts(node.topology):
+            yield WorkerMove(slurm_node=pod.slurm_node, kube_node=pod.kube_node, topology=topology)
 
 
 class WorkerTopology:
@@ -44,7 +69,7 @@ class WorkerTopology:
                 self._tried[move.slurm_node] = (move, until_s, refusal)
             if refusal:
                 place = faults.shortened(move.topology, _LONGEST_MESSAGE)
-                annotation = f"annotation {names.TOPOLOGY_ANNOTATION} is {place!r}"
+                annotation = f"annotation {TOPOLOGY_ANNOTATION} is {place!r}"
                 refused.append(f"node {move.kube_node}: {annotation}: {refusal}")
         return tuple(refused)
 

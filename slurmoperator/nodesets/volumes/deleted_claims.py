@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Final
 
 from slurmoperator.nodesets import names
-from slurmoperator.nodesets.owned import claims
+from slurmoperator.nodesets.volumes import claims
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.labels import MADE_BY_US
 from slurmoperator.objects.nodeset import NodeSetObject

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmoperator.workers.pruning import nodes_to_delete
+from slurmoperator.nodesets.records import nodes_to_delete
 from slurmruntime.model.nodes import SlurmNodeFacts
 from slurmruntime.values.ids import SlurmNode
 

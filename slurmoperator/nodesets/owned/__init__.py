@@ -1,1 +1,0 @@
-"""Objects that NodeSets have besides workers: budgets, configuration, volumes, and revisions."""

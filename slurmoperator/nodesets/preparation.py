@@ -1,0 +1,144 @@
+"""What has to exist before the workers of a NodeSet: the objects that they need, and the revision that they are made from."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Final
+
+from slurmoperator.nodesets.plan.admission import Admission
+from slurmoperator.nodesets.plan.look import Outcome, Refusal
+from slurmoperator.nodesets.revisions.storing import NodeSetRevisions
+from slurmoperator.objects.labels import MANAGER, TAKE_OVER_ANNOTATION
+from slurmoperator.objects.nodeset import NodeSetObject
+from slurmoperator.rendering.body import digest
+from slurmoperator.rendering.leftovers import leftovers
+from slurmoperator.rendering.node_sets.nodeset import node_set_bodies
+from slurmruntime.kube.apply import owned_objects
+from slurmruntime.kube.apply.owned_objects import ObjectOwner
+from slurmruntime.kube.apply.ownership import Ownership
+from slurmruntime.kube.client import KubeClient
+from slurmruntime.values import faults
+from slurmruntime.values.errors import PeerError
+
+KeySteps = Callable[[NodeSetObject], int]
+"""Returns the version of the daemons' key that new workers get: see `slurmoperator.keys.rings`."""
+RECHECK_S: Final = 60.0
+"""How often they are read while unchanged: a NodeSet is reconciled whenever one of its pods changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectsResult:
+    """The outcome of maintaining them."""
+
+    refusal: Refusal | None = None
+    """Why no new worker is safe: an object that we need belongs to somebody else."""
+    failures: tuple[PeerError, ...] = ()
+
+
+class OwnedObjects:
+    """Maintains the objects that NodeSets own, the budget that refuses evictions and sshd's configuration, during one term of leadership."""
+
+    def __init__(self, kube: KubeClient, monotonic: Callable[[], float]) -> None:
+        self._kube = kube
+        self._monotonic = monotonic
+        self._seen: dict[str, tuple[str, float]] = {}
+        """By the NodeSet's uid: the digest of what was applied, and until when that is believed."""
+
+    def forget(self, uid: str) -> None:
+        """Drop a NodeSet."""
+        self._seen.pop(uid, None)
+
+    async def keep(self, node_set: NodeSetObject) -> ObjectsResult:
+        """Apply them. This happens before workers are created, as these are protected from birth.
+
+        Raises:
+            KubeError: they could not be read.
+        """
+        meta = node_set.metadata
+        bodies = [node_set_body.body for node_set_body in node_set_bodies(node_set)]
+        owner = ObjectOwner(
+            uid=meta.uid,
+            manager=MANAGER,
+            takes_over=meta.annotations.get(TAKE_OVER_ANNOTATION) == "true",
+        )
+        desired = digest([bodies, owner.takes_over])
+        applied, until_s = self._seen.get(meta.uid, ("", 0.0))
+        if applied == desired and self._monotonic() < until_s:
+            return ObjectsResult()
+        self.forget(meta.uid)
+        verdicts = await owned_objects.judge(self._kube, bodies, owner)
+        if foreign := [
+            verdict.reason for verdict in verdicts if verdict.ownership is Ownership.NOT_OURS
+        ]:
+            hint = f"annotate the NodeSet with {TAKE_OVER_ANNOTATION}=true to take over objects without another controller"
+            text = faults.shortened("; ".join((*foreign, hint)))
+            return ObjectsResult(refusal=Refusal(reason="NotOurs", text=text))
+        failure = await owned_objects.apply(self._kube, verdicts, owner)
+        if failure is None:
+            unwanted = leftovers("NodeSet", meta, bodies)
+            failure = await owned_objects.withdraw(self._kube, unwanted, owner)
+        if failure is not None:
+            return ObjectsResult(failures=(failure,))
+        self._seen[meta.uid] = (desired, self._monotonic() + RECHECK_S)
+        return ObjectsResult()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparationResult:
+    """The result of a preparation."""
+
+    revision: str
+    """The hash of its template."""
+    collisions: int
+    """How often another template already had the hash."""
+    is_stored: bool = True
+    """The revision is stored: otherwise no worker is replaced."""
+    key_step: int = 0
+    """The version of the daemons' key, which is part of the revision."""
+    refusal: Refusal | None = None
+    """Why it gets no new workers, such as an object of another owner that they would need."""
+    outcome: Outcome = field(default_factory=Outcome)
+    """What failed."""
+
+
+class NodeSetPreparation:
+    """Prepares NodeSets, during one term of leadership."""
+
+    def __init__(
+        self, kube: KubeClient, key_step: KeySteps, monotonic: Callable[[], float]
+    ) -> None:
+        self._key_step = key_step
+        self._objects = OwnedObjects(kube, monotonic)
+        self._revisions = NodeSetRevisions(kube, monotonic)
+
+    def forget(self, uid: str) -> None:
+        """Drop a NodeSet."""
+        self._objects.forget(uid)
+        self._revisions.forget(uid)
+
+    async def prepare(self, admission: Admission, in_use: Collection[str]) -> PreparationResult:
+        """Apply its objects, before workers are created, as these are protected from birth; and store its revision.
+
+        Args:
+            in_use: the hashes of the templates that its pods were made from.
+
+        Raises:
+            KubeError: the objects could not be read.
+        """
+        node_set = admission.node_set
+        if node_set.metadata.deletion_timestamp is not None:
+            before = node_set.status  # Kubernetes deletes the revisions after the NodeSet
+            return PreparationResult(
+                revision=before.node_set_hash, collisions=before.collision_count
+            )
+        objects = await self._objects.keep(node_set)
+        key_step = self._key_step(node_set)  # once: a revision and its pods share it
+        revision = await self._revisions.keep(node_set, in_use, key_step)
+        failed = () if revision.failure is None else (revision.failure,)
+        return PreparationResult(
+            revision=revision.hash,
+            collisions=revision.collisions,
+            is_stored=revision.failure is None,
+            key_step=key_step,
+            refusal=admission.refusal or objects.refusal or admission.conf.refusal,
+            outcome=Outcome(failures=(*objects.failures, *failed)),
+        )

@@ -1,0 +1,1 @@
+"""The templates that a NodeSet has had, as ControllerRevisions."""

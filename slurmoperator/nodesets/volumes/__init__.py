@@ -1,0 +1,1 @@
+"""Volumes of workers: created before the worker, reused by its ordinal, and deleted when unneeded."""

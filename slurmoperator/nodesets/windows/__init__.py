@@ -1,0 +1,1 @@
+"""The reservation in which the workers of a NodeSet are replaced, if that is scheduled."""
