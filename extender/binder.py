@@ -26,6 +26,7 @@ from slurmruntime.kube.errors import AlreadyBound, Forbidden, NotFound, Rejected
 from slurmruntime.leading.controller import Controller, Process, Watch
 from slurmruntime.leading.worker import Keys
 from slurmruntime.values import names
+from slurmruntime.values.faults import published
 from slurmruntime.values.ids import KubeNode, PodUid
 from slurmruntime.values.oddities import About
 
@@ -144,6 +145,7 @@ class Binder:
 
     async def _report(self, pod: Pod, reason: str, message: str) -> timedelta:
         """Write on the pod why it is not bound, unless it says so already."""
+        message = published(message)
         current = pod.condition(names.POD_SCHEDULED)
         if current is None or (current.status, current.reason, current.message) != (
             "False",

@@ -14,7 +14,6 @@ from typing import Annotated
 import msgspec
 import typer
 import yaml
-from rich.text import Text
 
 from bridge.domain import caps
 from bridge.domain.diagnosis import explained, namespaces
@@ -84,13 +83,12 @@ def _documents(file: str) -> Sequence[JsonDict]:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
         documents = list(yaml.safe_load_all(text))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        typer.echo(f"error: {file}: {error}", err=True)
+        output.say(f"error: {file}: {error}")
         raise typer.Exit(1) from None
     mappings = [document for document in documents if isinstance(document, dict)]
     if not any(True for document in mappings for _ in manifests.templates(document)):
-        typer.echo(
-            f"error: {file}: contains no pod: expected a Pod or something with a pod template",
-            err=True,
+        output.say(
+            f"error: {file}: contains no pod: expected a Pod or something with a pod template"
         )
         raise typer.Exit(1)
     return mappings
@@ -373,20 +371,19 @@ def _fields(spec: PlaceholderSpec) -> dict[str, object]:
 
 
 def _print(answer: TemplateReport) -> None:
-    screen = output.console()
     verdict = ("refused", "bold red") if answer.faults else ("accepted", "green")
-    screen.print(Text.assemble((answer.where, "bold"), " ", verdict))
+    output.line((answer.where, "bold"), " ", verdict)
     for fault in answer.faults:
-        screen.print(Text.assemble("  ", (fault, "red")))
+        output.line("  ", (fault, "red"))
     if answer.note:
-        screen.print(Text.assemble("  ", answer.note))
+        output.line("  ", answer.note)
     for warning in answer.warnings:
-        screen.print(Text.assemble("  ", (warning, "yellow")))
+        output.line("  ", (warning, "yellow"))
     for claim in answer.claims:
-        screen.print(Text.assemble("  ", ("claim", "dim"), "  ", claim))
+        output.line("  ", ("claim", "dim"), "  ", claim)
     about = {"policy rule": answer.rule or None, "pods": answer.pods if answer.pods > 1 else None}
     lines = {name: value for name, value in about.items() if value is not None} | (answer.job or {})
-    width = max(map(len, lines), default=0)
-    for name, value in [*lines.items(), *explained.differences(answer)]:
-        text = ",".join(map(str, value)) if isinstance(value, list) else output.number(value)
-        screen.print(Text.assemble("  ", (name.ljust(width), "dim"), "  ", text))
+    output.titled(
+        (name, ",".join(map(str, value)) if isinstance(value, list) else output.number(value))
+        for name, value in [*lines.items(), *explained.differences(answer)]
+    )

@@ -1,22 +1,28 @@
 """Print results as a table that fits the terminal, a wider one, JSON or YAML.
 
-`-o wide` adds columns; `-o json` and `-o yaml` are for scripts.
+`-o wide` adds columns; `-o json` and `-o yaml` are for scripts. Nothing is printed but by this module, as texts of others
+must not act on the terminal (tests/architecture/test_printing.py).
 """
 
 import dataclasses
 import enum
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from slurmruntime.values.visible import visible, visible_line
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+Part = str | tuple[str, str]
+"""A text, or a text and its style."""
 
 _PIPE_WIDTH = 200
 """Width in columns if the output is not a terminal: wide enough that nothing is folded."""
@@ -60,6 +66,23 @@ def console() -> "Console":
     return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
 
 
+def line(*parts: Part) -> None:
+    """Print a line of these parts."""
+    from rich.text import Text  # noqa: PLC0415  # as above
+
+    plain_parts = ((part, "") if isinstance(part, str) else part for part in parts)
+    styled = [(visible_line(text), style) for text, style in plain_parts]
+    console().print(Text.assemble(*styled))
+
+
+def titled(lines: Iterable[tuple[str, str]]) -> None:
+    """Print lines under each other, with their titles in front; those without a text are left out."""
+    shown = [(title, text) for title, text in lines if text]
+    width = max((len(title) for title, _ in shown), default=0)
+    for title, text in shown:
+        line("  ", (title.ljust(width), "dim"), "  ", text)
+
+
 def table(
     rows: Sequence[object], columns: Sequence[TableColumn], form: Format, *, nothing: str
 ) -> None:
@@ -91,15 +114,24 @@ def document(content: object, form: Format) -> None:
     """Print data for a script."""
     if form is Format.YAML:
         text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+        if (
+            visible(text) != text
+        ):  # YAML escapes control characters itself, but no marks of direction
+            text = yaml.safe_dump(content, sort_keys=False)
     else:
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    sys.stdout.write(text)
+    out(text, end="")
+
+
+def out(text: str, *, end: str = "\n") -> None:
+    """Print a text to standard output."""
+    sys.stdout.write(visible(text) + end)
     sys.stdout.flush()  # a closed pipe shows here, not when Python ends
 
 
-def say(line: str) -> None:
-    """Print a line for the person, not for scripts: to standard error."""
-    sys.stderr.write(f"{line}\n")
+def say(text: str) -> None:
+    """Print a text for the person, not for scripts: to standard error."""
+    sys.stderr.write(f"{visible(text)}\n")
 
 
 def plain(row: Any) -> dict[str, object]:
@@ -151,4 +183,4 @@ def _cell(value: object) -> "Text":
             text = duration(value)
         case _:
             text = str(value)
-    return Text(text, style=_STYLES.get(text, ""))
+    return Text(visible(text), style=_STYLES.get(text, ""))

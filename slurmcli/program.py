@@ -5,7 +5,7 @@ from importlib import metadata
 import typer
 
 from bridge import __version__
-from slurmcli import plugin
+from slurmcli import output, plugin
 
 PLUGINS = "slurm_bridge.commands"
 """Entry points that add commands, a function or an application each: the sandbox and the demos, where they are installed."""
@@ -22,7 +22,7 @@ app.registered_commands += plugin.app().registered_commands
 @app.command()
 def version() -> None:
     """Print the version."""
-    typer.echo(__version__)
+    output.out(__version__)
 
 
 def with_plugins() -> typer.Typer:

@@ -138,12 +138,5 @@ async def _ask(opened: Access, namespace: str, name: str, release: str) -> Diagn
 
 
 def _print(pod: str, diagnosis: Diagnosis) -> None:
-    from rich.text import Text  # noqa: PLC0415  # JSON needs none
-
-    screen = output.console()
-    screen.print(Text.assemble((pod, "bold"), f" {diagnosis.state}"))
-    lines = [("why", diagnosis.why), ("what to do", diagnosis.next_step), *diagnosis.details]
-    width = max(len(name) for name, _ in lines)
-    for name, text in lines:
-        if text:
-            screen.print(Text.assemble("  ", (name.ljust(width), "dim"), "  ", text))
+    output.line((pod, "bold"), f" {diagnosis.state}")
+    output.titled([("why", diagnosis.why), ("what to do", diagnosis.next_step), *diagnosis.details])

@@ -11,7 +11,7 @@ from http import HTTPStatus
 import msgspec
 
 from bridge.domain.admission.review import Verdict
-from slurmruntime.values.faults import Fault, one_line, shortened
+from slurmruntime.values.faults import Fault, one_line, published
 from webhook.wire import API_VERSION
 
 
@@ -48,7 +48,7 @@ def status(code: HTTPStatus, why: str) -> bytes:
 
 def _failure(code: HTTPStatus, why: str) -> dict[str, object]:
     reason = code.phrase.replace(" ", "")
-    return {"status": "Failure", "code": code.value, "reason": reason, "message": shortened(why)}
+    return {"status": "Failure", "code": code.value, "reason": reason, "message": published(why)}
 
 
 def _invalid(faults: Sequence[Fault], kind: str) -> dict[str, object]:
@@ -60,7 +60,11 @@ def _invalid(faults: Sequence[Fault], kind: str) -> dict[str, object]:
         "details": {
             "kind": kind,
             "causes": [
-                {"reason": "FieldValueInvalid", "field": fault.path, "message": fault.message}
+                {
+                    "reason": "FieldValueInvalid",
+                    "field": fault.path,
+                    "message": published(fault.message),
+                }
                 for fault in faults
             ],
         },

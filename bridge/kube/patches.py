@@ -26,7 +26,7 @@ from slurmruntime.model import json_patch
 from slurmruntime.model.json_patch import Operation
 from slurmruntime.model.nodes import KubeNodeFacts, NodeCondition, Taint
 from slurmruntime.values import names
-from slurmruntime.values.faults import shortened
+from slurmruntime.values.faults import published
 from slurmruntime.values.ids import JobId, KubeNode, Sluid
 
 
@@ -230,7 +230,7 @@ def end_pod(pod: Pod, cause: Cause, message: str, now: datetime) -> MergePatch:
             "status": {
                 "phase": Phase.FAILED.value,
                 "reason": cause.value,
-                "message": shortened(message),
+                "message": published(message),
                 "conditions": conditions,
             },
         }
@@ -298,7 +298,7 @@ def node_condition(node: KubeNodeFacts, wanted: NodeCondition, now: datetime) ->
         "type": wanted.type,
         "status": wanted.status,
         "reason": wanted.reason,
-        "message": shortened(wanted.message),
+        "message": published(wanted.message),
         "lastHeartbeatTime": rfc3339(now),
     }
     old = node.condition(wanted.type)
@@ -350,7 +350,7 @@ def _condition(
         "type": kind,
         "status": status,
         "reason": reason,
-        "message": shortened(message),
+        "message": published(message),
     }
     old = pod.condition(kind)
     if old is None or old.status != status:

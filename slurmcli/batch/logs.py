@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bridge.kube import decode
+from slurmcli import output
 from slurmcli.access import Access, run
 from slurmcli.batch.finding import job_named
 from slurmcli.line.options import Namespace, Way
@@ -39,7 +40,7 @@ def command(
     where = namespace or way.namespace
     companion = run(way, lambda access: _find(access, where, job))
     if not companion.pod:
-        typer.echo(companion.why, err=True)
+        output.say(companion.why)
         raise typer.Exit(_ABSENT)
     command = ["kubectl", f"--kubeconfig={way.kubeconfig_file}", f"--namespace={where}", "logs"]
     command += ["--follow"] if follow else []

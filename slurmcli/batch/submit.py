@@ -1,7 +1,6 @@
 """`kubectl slurm submit`: create a SlurmJob from a batch script, or show the job that Slurm would get for it."""
 
 import enum
-import json
 import os
 import re
 import sys
@@ -12,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
-import yaml
 
+from slurmcli import output
 from slurmcli.access import Access, run
 from slurmcli.line.options import Namespace, Way
+from slurmcli.output import Format
 from slurmruntime.kube import paths
 from slurmruntime.kube.errors import Forbidden, NotFound, Rejected
 from slurmruntime.kube.objects import Objects
@@ -85,7 +85,7 @@ def command(
     variables = dict(_variable(text) for text in environment or ())
     text, request = _read(script, called, fields, variables)
     if dry_run:
-        _print({"job": request.body}, form or DocumentForm.YAML)
+        output.document({"job": request.body}, Format((form or DocumentForm.YAML).value))
         return
     stored = run(
         way,
@@ -102,9 +102,9 @@ def command(
         ),
     )
     if form:
-        _print(stored, form)
+        output.document(stored, Format(form.value))
     else:
-        typer.echo(f"slurmjob.slurm-bridge.dev/{stored['metadata']['name']} created")
+        output.out(f"slurmjob.slurm-bridge.dev/{stored['metadata']['name']} created")
 
 
 def prefix(called: str) -> str:
@@ -179,14 +179,13 @@ async def _create(access: Access, namespace: str, body: JsonObject) -> JsonDict:
     except NotFound:
         if await Objects(access.kube).serves(slurmjob.API_VERSION, slurmjob.KIND):
             raise
-        typer.echo(
+        output.say(
             "error: SlurmJobs are not enabled in this cluster: ask the administrator to set"
-            " config.slurm_jobs.enabled in slurm-bridge's chart",
-            err=True,
+            " config.slurm_jobs.enabled in slurm-bridge's chart"
         )
         raise typer.Exit(1) from None
     except (Rejected, Forbidden) as error:
-        typer.echo(f"refused: {error.message}", err=True)
+        output.say(f"refused: {error.message}")
         raise typer.Exit(_REFUSED) from None
     stored: JsonDict = msgspec.json.decode(answer)
     return stored
@@ -199,7 +198,7 @@ def _content(script: str, most: int) -> bytes:
         with Path(script).open("rb") as file:
             return file.read(most)
     except OSError as error:
-        typer.echo(f"{script}: {error.strerror}", err=True)
+        output.say(f"{script}: {error.strerror}")
         raise typer.Exit(1) from None
 
 
@@ -212,18 +211,11 @@ def _field(text: str) -> Field:
 def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals and name not in os.environ:
-        typer.echo(f"--env {name}: not set in your shell; give NAME=VALUE", err=True)
+        output.say(f"--env {name}: not set in your shell; give NAME=VALUE")
         raise typer.Exit(_REFUSED)
     return name, value if equals else os.environ[name]
 
 
-def _print(document: JsonObject, form: DocumentForm) -> None:
-    if form is DocumentForm.YAML:
-        typer.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
-    else:
-        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
-
-
 def _report(called: str, kind: str, faults: Iterable[Fault]) -> None:
     for fault in faults:
-        typer.echo(f"{called}: {kind}{fault.text}", err=True)
+        output.say(f"{called}: {kind}{fault.text}")

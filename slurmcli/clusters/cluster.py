@@ -96,11 +96,8 @@ def _show(slurm_page: SlurmPage, form: Format) -> None:
     if form in (Format.JSON, Format.YAML):
         output.document(output.plain(slurm_page), form)
         return
-    from rich.text import Text  # noqa: PLC0415  # JSON needs none
-
-    screen, wide = output.console(), form is Format.WIDE
     state = "is ready" if slurm_page.is_ready else "is not ready"
-    screen.print(Text.assemble((f"{slurm_page.namespace}/{slurm_page.name}", "bold"), f" {state}"))
+    output.line((f"{slurm_page.namespace}/{slurm_page.name}", "bold"), f" {state}")
     jobs = (
         "unknown: give --slurm-url and a token"
         if slurm_page.running is None
@@ -112,11 +109,8 @@ def _show(slurm_page: SlurmPage, form: Format) -> None:
         ("jobs", jobs),
         *(("waits for", wait) for wait in slurm_page.waits),
     ]
-    width = max(len(title) for title, _ in lines)
-    for title, text in lines:
-        if text:
-            screen.print(Text.assemble("  ", (title.ljust(width), "dim"), "  ", text))
+    output.titled(lines)
     for rows, columns in ((slurm_page.parts, _PARTS), (slurm_page.workers, _WORKERS)):
         if rows:
-            screen.print()
-            screen.print(output.draw(rows, columns, wide=wide))
+            output.line()
+            output.table(rows, columns, form, nothing="")

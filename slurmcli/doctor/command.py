@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.text import Text
-
 from slurmcli import access, output, resolving
 from slurmcli.access import Access
 from slurmcli.clusters import operator
@@ -97,17 +95,13 @@ def _token(way: Way) -> str:
 
 
 def _print(report: Sequence[Finding]) -> None:
-    screen = output.console()
     width = max(len(finding.check) for finding in report)
     for finding in report:
-        mark = Text(
-            finding.verdict.value.ljust(len(Severity.NOT_CHECKED)), _STYLES[finding.verdict]
-        )
-        screen.print(Text.assemble(mark, "  ", finding.check.ljust(width), "  ", finding.found))
+        verdict = finding.verdict.value.ljust(len(Severity.NOT_CHECKED))
+        mark = (verdict, _STYLES[finding.verdict])
+        output.line(mark, "  ", finding.check.ljust(width), "  ", finding.found)
         if finding.fix:
-            screen.print(
-                Text.assemble(" " * (len(Severity.NOT_CHECKED) + width + 4), (finding.fix, "cyan"))
-            )
+            output.line(" " * (len(Severity.NOT_CHECKED) + width + 4), (finding.fix, "cyan"))
     bad = sum(finding.verdict is Severity.FAULT for finding in report)
     doubtful = sum(finding.verdict is Severity.WARNING for finding in report)
-    screen.print(f"{len(report)} checks, {bad} faults, {doubtful} warnings")
+    output.line(f"{len(report)} checks, {bad} faults, {doubtful} warnings")

@@ -80,7 +80,7 @@ def command(
     rows = access.run(way, lambda opened: _Taker(opened, scheduler_name).run(cluster_id, yes=yes))
     output.table(rows, COLUMNS, form, nothing="no pods or nodes of SchedMD's slurm-bridge")
     if rows and not yes:
-        typer.echo("nothing was changed: run it again with --yes", err=True)
+        output.say("nothing was changed: run it again with --yes")
     raise typer.Exit(LEFT if any(row.what in ("leave", "failed") for row in rows) else 0)
 
 

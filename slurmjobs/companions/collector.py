@@ -213,7 +213,10 @@ def run(order: list[list[str]], copier: Copier) -> tuple[int, str]:
 def main() -> int:
     """Carry out the order on the command line."""
     code, message = run(json.loads(sys.argv[2]), Copier(sys.argv[1]))
-    text = message.encode(errors="backslashreplace")[:4000]
+    shown = "".join(
+        c if c.isprintable() else ascii(c)[1:-1] for c in message
+    )  # names of users' files
+    text = shown.encode(errors="backslashreplace")[:4000]
     sys.stderr.buffer.write(text + b"\n")
     with suppress(OSError):  # it is also in the log
         MESSAGE.write_bytes(text)

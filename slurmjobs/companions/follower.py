@@ -94,13 +94,18 @@ def _write(data: bytes) -> None:
         rest = rest[os.write(1, rest) :]
 
 
+def _visible(text: str) -> str:
+    """Return a text that does nothing to a terminal, whatever a user called a file."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 def main() -> int:
     """Follow the file named on the command line."""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(143))  # process 1 has no default for it
     follower = Follower(Path(sys.argv[1]), _write)
     code = follow(follower, Path(sys.argv[2]))
     if follower.fault:
-        sys.stderr.write(f"slurm-bridge: {follower.fault}\n")
+        sys.stderr.write(f"slurm-bridge: {_visible(follower.fault)}\n")
     return code
 
 

@@ -16,7 +16,7 @@ from slurmjobs.objects.results import JobResults
 from slurmjobs.objects.status import LONGEST_NODES, ArrayTasks, JobOutputs, JobPhase, SlurmJobStatus
 from slurmruntime.crd.conditions import LONGEST_MESSAGE, ObjectCondition
 from slurmruntime.values import hostlist
-from slurmruntime.values.faults import shortened
+from slurmruntime.values.faults import published, shortened
 
 _LONGEST_CONDITION = 512
 """Bytes of a condition's message; the status's own message may be longer."""
@@ -47,11 +47,11 @@ def status(facts: JobFacts, policy: JobPolicy, new: NewStatus) -> SlurmJobStatus
     """Return the new status; the present object if nothing changes."""
     before = facts.job.status
     base = before if new.attempt == before.attempt else SlurmJobStatus()
-    message = shortened(new.message, LONGEST_MESSAGE)
+    message = published(new.message, LONGEST_MESSAGE)
     updated = msgspec.structs.replace(
         base if new.job is None else _job_fields(base, new.job, policy),
         phase=new.phase,
-        reason=shortened(new.reason, 256),
+        reason=published(new.reason, 256),
         message=message,
         attempt=new.attempt,
         results=new.results,
@@ -187,6 +187,6 @@ def _conditions(facts: JobFacts, new: NewStatus, message: str) -> Iterator[Objec
             status=value,
             reason=reason,
             last_transition_time=since.replace(microsecond=0),
-            message=shortened(message, _LONGEST_CONDITION),
+            message=published(message, _LONGEST_CONDITION),
             observed_generation=facts.job.metadata.generation,
         )

@@ -168,7 +168,7 @@ def with_time(
         type=kind,
         status=truth,
         reason=reason,
-        message=faults.shortened(message, longest),
+        message=faults.published(message, longest),
         observed_generation=generation,
         last_transition_time=old.last_transition_time
         if old and old.status == truth

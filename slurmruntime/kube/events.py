@@ -7,7 +7,7 @@ from datetime import datetime
 from slurmruntime.kube import paths
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.meta import rfc3339
-from slurmruntime.values.faults import shortened
+from slurmruntime.values.faults import published
 from slurmruntime.values.oddities import About
 
 _LONGEST_NOTE = 1024
@@ -58,7 +58,7 @@ async def create_event(client: KubeClient, about: About, event: Event, *, by: Re
         "type": event.type.value,
         "action": event.action,
         "reason": event.reason,
-        "note": shortened(event.note, _LONGEST_NOTE),
+        "note": published(event.note, _LONGEST_NOTE),
         "eventTime": rfc3339(event.at),
         "reportingController": by.controller,
         "reportingInstance": by.instance,

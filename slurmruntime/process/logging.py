@@ -85,7 +85,7 @@ def shorten(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict
         if key == "exception" and isinstance(value, str):
             event[key] = value[-_LONGEST_TRACEBACK:]
         elif isinstance(value, str):
-            event[key] = faults.shortened(value)
+            event[key] = faults.published(value)
         elif isinstance(value, list | tuple | dict | set | frozenset):
             text = repr(list(islice(value, _MOST_ITEMS)))
             if len(value) > _MOST_ITEMS or len(text) > faults.LONGEST_TEXT:

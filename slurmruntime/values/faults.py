@@ -6,6 +6,8 @@ from itertools import islice
 
 from typing_extensions import override
 
+from slurmruntime.values.visible import visible
+
 MOST_FAULTS = 20
 LONGEST_TEXT = 4096
 """Bytes of any text we publish: one fault, all faults of one object, a condition, a log line."""
@@ -39,7 +41,7 @@ def bounded(faults: Iterable[Fault]) -> tuple[Fault, ...]:
     first: list[Fault] = []
     room = _ROOM
     for fault in islice(faults, MOST_FAULTS + 1):
-        short = Fault(shortened(fault.path, 256), shortened(fault.message, _LONGEST_FAULT))
+        short = Fault(published(fault.path, 256), published(fault.message, _LONGEST_FAULT))
         room -= len(short.text.encode()) + 2
         if room < 0 or len(first) == MOST_FAULTS:
             first = first[: MOST_FAULTS - 1]
@@ -61,6 +63,11 @@ def shortened(text: str, most_bytes: int = LONGEST_TEXT) -> str:
     if len(encoded) <= most_bytes and len(text) <= most_bytes:
         return text
     return encoded[: most_bytes - 3].decode(errors="ignore") + "…"
+
+
+def published(text: str, most_bytes: int = LONGEST_TEXT) -> str:
+    """Return a text as conditions, Events and logs may show it: truncated, and nothing in it acts on a terminal."""
+    return shortened(visible(text[:most_bytes]), most_bytes)
 
 
 class Refusal(Exception):

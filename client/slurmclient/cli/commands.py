@@ -9,12 +9,11 @@ from typing import Annotated, Any, Final
 
 import msgspec
 import typer
-from rich.console import Console
 
 from slurmclient import errors
 from slurmclient.calls.speaker import Outcome
 from slurmclient.cli.kinds import TABLES, Kind, Live
-from slurmclient.cli.rendering import Output, as_json, cell, field, show
+from slurmclient.cli.rendering import Output, as_json, cell, field, out, say, show
 from slurmclient.client import Client
 from slurmclient.errors import Rejected, SlurmError
 from slurmclient.transport.tls import UnusableTls
@@ -85,12 +84,9 @@ def list_(
         spec = TABLES[kind]
         query = dict(pair(text) for text in filters or ())
         objects = await spec.collection(slurm).list(**query)
-        show(Console(), objects, spec.columns, output)
+        show(objects, spec.columns, output)
         for odd in getattr(objects, "odd", ()):
-            print(
-                f"slurmc: cannot read {odd.field or 'anything'} of object {odd.index}: {odd.why}",
-                file=sys.stderr,
-            )
+            say(f"cannot read {odd.field or 'anything'} of object {odd.index}: {odd.why}")
 
     _with_slurm(context, list_objects)
 
@@ -104,7 +100,7 @@ def get(
     async def show_object(slurm: Client) -> None:
         spec = TABLES[kind]
         item = await spec.collection(slurm).get(name)
-        show(Console(), item, spec.columns, output)
+        show(item, spec.columns, output)
 
     _with_slurm(context, show_object)
 
@@ -124,7 +120,7 @@ def watch(
         spec = TABLES[Kind(kind.value)]
         printed = 0
         async for event in spec.collection(slurm).watch(interval_s=interval):
-            print(_event(event, spec.columns, output), flush=True)
+            out(_event(event, spec.columns, output))
             printed += 1
             if printed == count:
                 return
@@ -145,9 +141,9 @@ def submit(
     async def submit_job(slurm: Client) -> None:
         text = sys.stdin.read() if str(script) == "-" else script.read_text()
         submitted = await slurm.jobs.submit(text, key=key, **parse(fields))
-        print(submitted.job_id)
+        out(str(submitted.job_id))
         for warning in submitted.warnings:
-            print(f"slurmc: {warning.description}", file=sys.stderr)
+            say(warning.description)
 
     _with_slurm(context, submit_job)
 
@@ -193,7 +189,7 @@ def update(context: typer.Context, kind: Live, name: Name, fields: Fields = None
         }
         outcome = await changes[kind](name, **changed)
         for warning in outcome.warnings:
-            print(f"slurmc: {warning.description}", file=sys.stderr)
+            say(warning.description)
 
     _with_slurm(context, update_object)
 
@@ -218,14 +214,14 @@ def _with_slurm(context: typer.Context, do: Callable[[Client], Awaitable[None]])
         _complain(error)
         raise typer.Exit(1) from None
     except (TypeError, ValueError, OSError, UnusableTls) as error:
-        print(f"slurmc: {error}", file=sys.stderr)
+        say(str(error))
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 
 
 def _complain(error: SlurmError) -> None:
-    print(f"slurmc: {error}", *filter(None, [advice(error)]), sep="\n", file=sys.stderr)
+    say("\n".join(filter(None, [str(error), advice(error)])))
 
 
 def _event(event: Event[Any], columns: tuple[str, ...], output: Output) -> str:

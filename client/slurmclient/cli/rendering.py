@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -14,7 +15,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-_COMMANDS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_ACTING: Final = re.compile(
+    r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+"""Control characters but for line feeds, separators of lines and paragraphs, and marks that change the writing direction."""
 
 
 class Output(StrEnum):
@@ -94,8 +98,18 @@ def table(objects: Iterable[object], columns: Sequence[str]) -> Table:
 
 
 def visible(text: str) -> str:
-    """Return a text in which control characters, and those that change the writing direction, are escaped."""
-    return _COMMANDS.sub(lambda match: ascii(match[0])[1:-1], text)
+    """Return a text that does nothing to a terminal: control characters, and those that change the writing direction, are escaped as in JSON."""
+    return _ACTING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def out(text: str) -> None:
+    """Print a text."""
+    print(visible(text), flush=True)
+
+
+def say(text: str) -> None:
+    """Print a text for the person to standard error."""
+    print(visible(f"slurmc: {text}"), file=sys.stderr)
 
 
 def field(value: object, path: str) -> object:
@@ -122,12 +136,12 @@ def cell(value: object) -> str:
             return str(value) or "-"
 
 
-def show(console: Console, objects: object, columns: Sequence[str], output: Output) -> None:
+def show(objects: object, columns: Sequence[str], output: Output) -> None:
     """Print a list of objects, or one object."""
     match output:
         case Output.JSON:
-            console.out(as_json(objects), highlight=False)
+            out(as_json(objects))
         case Output.YAML:
-            console.out(as_yaml(objects), highlight=False)
+            out(as_yaml(objects))
         case Output.TABLE:
-            console.print(table(objects if isinstance(objects, list) else [objects], columns))
+            Console().print(table(objects if isinstance(objects, list) else [objects], columns))

@@ -84,7 +84,7 @@ async def test_names_of_others_are_no_markup_and_no_commands_to_the_terminal(
     assert (0, "") == (code, err)
     assert "[/x]" in out
     assert "[red]a" in out
-    assert r"a\x1b]0;owned\x07b" in out
+    assert r"a\u001b]0;owned\u0007b" in out
     assert "\x1b" not in out
 
 

@@ -100,3 +100,7 @@ def test_it_stops_when_it_is_told_to(running: Running) -> None:
     running.process.terminate()
 
     assert 143 == running.process.wait(PATIENCE_S)
+
+
+def test_a_path_does_nothing_to_a_terminal() -> None:
+    assert follower._visible("größe \x1b]0;owned\x07\u202e") == r"größe \x1b]0;owned\x07\u202e"

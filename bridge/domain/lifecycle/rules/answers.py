@@ -9,7 +9,7 @@ from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from slurmruntime.values import names
-from slurmruntime.values.faults import shortened
+from slurmruntime.values.faults import published
 from slurmruntime.values.ids import JobId
 
 
@@ -46,7 +46,7 @@ def tell(
     retry: timedelta | None = None,
 ) -> Decision:
     """Report on the pod unless it already shows this: waiting must not cost repeated writes."""
-    text = shortened(text)
+    text = published(text)
     condition = pod.condition(names.ALLOCATED_CONDITION)
     status = "True" if allocated else "False"
     if (
