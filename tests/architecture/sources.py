@@ -18,13 +18,13 @@ PRODUCT = (
     "slurmruntime",
 )
 """What is installed on a cluster."""
-PACKAGES = (*PRODUCT, "dev/sandbox", "dev/benchmarks")
+PACKAGES = (*PRODUCT, "dev/sandbox", "dev/benchmarks", "dev/generate")
 GENERATED = {
     "client/slurmclient/models.py",
     "client/slurmclient/api/operations.py",
     "client/slurmclient/api/raw.py",
 }
-"""Written by `client/generate`, and read by nobody from top to bottom."""
+"""Written by `dev/generate`, and read by nobody from top to bottom."""
 
 
 def files(*folders: str) -> Iterator[Path]:

@@ -49,7 +49,7 @@ def test_what_is_checked_in_is_what_the_generator_writes(specifications: dict[in
         pytest.skip(f"generated from another release than {release}")
     for name, source in generate(specifications).items():
         assert source == (CLIENT / "slurmclient" / name).read_text(), (
-            f"{name}: run `python -m generate` in client"
+            f"{name}: run `python -m generate` in dev"
         )
 
 

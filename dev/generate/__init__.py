@@ -1,6 +1,6 @@
 """Generates `slurmclient/models.py` and `slurmclient/api/{operations,raw}.py`.
 
-The input is Slurm's OpenAPI specification, one document for each version of the API. In `client/`:
+The input is Slurm's OpenAPI specification, one document for each version of the API. In `dev/`:
 
     for v in 42 43 44 45; do
         slurmrestd --generate-openapi-spec -s slurmctld,slurmdbd -d v0.0.$v > $v.json

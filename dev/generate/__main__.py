@@ -1,4 +1,4 @@
-"""`python -m generate 42.json 43.json 44.json 45.json`, in `client/`."""
+"""`python -m generate 42.json 43.json 44.json 45.json`, in `dev/`."""
 
 import sys
 from pathlib import Path

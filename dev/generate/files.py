@@ -12,7 +12,7 @@ from generate.operations import operations
 from generate.raw import raw
 from generate.specification import JsonDict, merge, type_conflicts
 
-PACKAGE: Final = Path(__file__).parents[1] / "slurmclient"
+PACKAGE: Final = Path(__file__).parents[2] / "client/slurmclient"
 """Where the files belong."""
 _SETTINGS: Final = Path(__file__).parents[2] / "pyproject.toml"
 """The settings of ruff."""
