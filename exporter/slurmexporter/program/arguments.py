@@ -5,9 +5,9 @@ The flags of SchedMD's slurm-exporter are accepted as they are.
 
 import argparse
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final, NamedTuple
 
 from slurmexporter.families import catalogue
 from slurmexporter.families.chapter import Limits
@@ -55,37 +55,13 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Command:
             re.compile(getattr(options, flag))
         except re.error as error:
             parser.error(f"--{flag}: expected a regular expression: {error}")
-    settings = Settings(
-        urls=tuple(url.strip() for url in urls),
-        api=options.api,
-        token_file=options.token_file or environment.get("SLURM_JWT_FILE", ""),
-        ca_file=options.ca_file or environment.get("SLURMRESTD_CA", ""),
-        cert_file=options.cert_file,
-        key_file=options.key_file,
-        host=host.strip("[]"),
-        port=int(port),
-        names=options.names,
-        interval_s=options.interval,
-        timeout_s=options.timeout,
-        stale_after_s=options.stale_after,
-        look_rate=options.look_rate,
-        reason_rate=options.reason_rate,
-        full_list_max=options.full_list_max,
-        max_backoff=options.max_backoff,
-        max_series=options.max_series,
-        job_info=options.job_info,
-        has_efficiency=options.efficiency,
-        has_accounting=not options.no_accounting,
-        cluster_label=options.cluster_label,
-        include=options.include,
-        exclude=options.exclude,
-        log_level=_ZAP_LEVELS.get(options.log_level, options.log_level),
-        limits=Limits(
-            top_users=options.top_users,
-            top_accounts=options.top_accounts,
-            node_series=not options.no_node_series,
-        ),
-    )
+    options.urls = tuple(url.strip() for url in urls)
+    options.token_file = options.token_file or environment.get("SLURM_JWT_FILE", "")
+    options.ca_file = options.ca_file or environment.get("SLURMRESTD_CA", "")
+    options.host, options.port = host.strip("[]"), int(port)
+    options.log_level = _ZAP_LEVELS.get(options.log_level, options.log_level)
+    options.limits = Limits(**_values(Limits, options))
+    settings = Settings(**_values(Settings, options))
     return Command(settings=settings, is_check=options.check, is_once=options.once)
 
 
@@ -102,14 +78,19 @@ def span_s(text: str) -> float:
     return seconds
 
 
+def _values(kind: type[Settings | Limits], options: argparse.Namespace) -> dict[str, Any]:
+    """Return the fields of a dataclass, which the options are named after."""
+    return {field.name: getattr(options, field.name) for field in fields(kind)}
+
+
 def _from_environment(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> list[str]:
     words = []
     for action in parser._actions:  # noqa: SLF001  # argparse has no other list of its flags
-        flag = action.option_strings[-1] if action.option_strings else ""
-        value = environment.get(f"{PREFIX}{action.dest.upper()}", "")
+        flag = action.option_strings[0]
+        value = environment.get(f"{PREFIX}{flag.strip('-').replace('-', '_').upper()}", "")
         if not value or action.dest in {"help", "version"}:
             continue
-        if isinstance(action, argparse._StoreTrueAction):  # noqa: SLF001  # see above
+        if action.nargs == 0:
             if value.lower() in {"1", "true", "yes"}:
                 words.append(flag)
         else:
@@ -133,28 +114,73 @@ def _rate(text: str) -> float:
     return rate
 
 
-class _Form(NamedTuple):
-    read: Callable[[str], object]
-    metavar: str
+_DEFAULTS: Final = {
+    field.name: field.default for kind in (Settings, Limits) for field in fields(kind)
+}
 
 
-_SPAN: Final = _Form(span_s, "SPAN")
-_COUNT: Final = _Form(_count, "N")
-_RATE: Final = _Form(_rate, "N")
-_FILE: Final = _Form(str, "FILE")
-_REGEX: Final = _Form(str, "REGEX")
+class _Flag(NamedTuple):
+    """The flag of one setting, which has the setting's default."""
+
+    setting: str
+    """A field of `Settings` or `Limits`."""
+    form: str
+    """The flag, others with the same meaning, and what its value is; a switch has no value."""
+    words: str
 
 
-def _add(
-    group: argparse._ArgumentGroup, form: _Form, flags: str, default: object, words: str
-) -> None:
+_SLURM_FLAGS: Final = (
+    _Flag("api", "--api VERSION", "speak only this version, such as v0.0.43 (default: the newest)"),
+    _Flag("token_file", "--token-file FILE", "a Slurm JWT; read again when it changes"),
+    _Flag("ca_file", "--ca-file FILE", "CAs to trust, for https"),
+    _Flag("cert_file", "--cert-file FILE", "the certificate to present, for https"),
+    _Flag("key_file", "--key-file FILE", "its key"),
+    _Flag("interval_s", "--interval --cache-freq SPAN", "time between readings (default: 15s)"),
+    _Flag("timeout_s", "--timeout SPAN", "deadline of a request (default: 10s)"),
+    _Flag("stale_after_s", "--stale-after SPAN", "drop data that could not be refreshed for this long (default: five intervals)"),
+    _Flag("look_rate", "--look-rate N", "read at most N jobs singly per second (default: 100)"),
+    _Flag("reason_rate", "--reason-rate N", "read N pending jobs per second for their reasons; 0 for none (default: 20)"),
+    _Flag("full_list_max", "--full-list-max N", "list all jobs at start-up if there are at most N (default: 20000)"),
+    _Flag("max_backoff", "--max-backoff N", "poll at most N times less often while slurmctld is slow (default: 4)"),
+    _Flag("has_accounting", "--no-accounting", "do not ask slurmdbd"),
+)  # fmt: skip
+_PAGE_FLAGS: Final = (
+    _Flag("top_users", "--top-users N", "series of their own for the N users with the most jobs; 0 for none (default: 100)"),
+    _Flag("top_accounts", "--top-accounts N", "the same for accounts (default: 200)"),
+    _Flag("node_series", "--no-node-series", "no series for single nodes"),
+    _Flag("max_series", "--max-series N", "maximum number of series in one chapter of a page (default: 100000)"),
+    _Flag("include", "--include REGEX", "serve only families whose name matches"),
+    _Flag("exclude", "--exclude REGEX", "do not serve families whose name matches"),
+    _Flag("cluster_label", "--cluster-label NAME", 'add the label cluster="NAME" to all series'),
+)  # fmt: skip
+_EFFICIENCY: Final = _Flag(
+    "has_efficiency",
+    "--efficiency",
+    "read the record of each ended job from slurmdbd, for its CPU and memory usage",
+)
+
+
+def _add(group: argparse._ArgumentGroup, flag: _Flag) -> None:
+    names = [word for word in flag.form.split() if word.startswith("-")]
+    metavar = flag.form.rpartition(" ")[2]
+    default = _DEFAULTS[flag.setting]
+    if isinstance(default, bool):
+        group.add_argument(
+            *names, dest=flag.setting, action=f"store_{not default}".lower(), help=flag.words
+        )
+        return
+    number = _count if isinstance(default, int) else _rate
     group.add_argument(
-        *flags.split(), type=form.read, metavar=form.metavar, default=default, help=words
+        *names,
+        dest=flag.setting,
+        type={"SPAN": span_s, "N": number}.get(metavar, str),
+        metavar=metavar,
+        default=default,
+        help=flag.words,
     )
 
 
 def _parser() -> argparse.ArgumentParser:
-    default = Settings()
     parser = argparse.ArgumentParser(
         prog="slurm-exporter",
         description="Serve Prometheus metrics of a Slurm, read through slurmrestd.",
@@ -176,130 +202,44 @@ def _parser() -> argparse.ArgumentParser:
         help="slurmrestd: http://HOST:6820, https://… or unix:///PATH; repeat it for fail-over"
         " (default: SLURMRESTD_URL)",
     )
-    _add(
-        slurm,
-        _Form(str, "VERSION"),
-        "--api",
-        default.api,
-        "speak only this version, such as v0.0.43 (default: the newest)",
-    )
-    _add(slurm, _FILE, "--token-file", "", "a Slurm JWT; read again when it changes")
-    _add(slurm, _FILE, "--ca-file", "", "CAs to trust, for https")
-    _add(slurm, _FILE, "--cert-file", "", "the certificate to present, for https")
-    _add(slurm, _FILE, "--key-file", "", "its key")
-    _add(
-        slurm,
-        _SPAN,
-        "--interval --cache-freq",
-        default.interval_s,
-        "time between readings (default: 15s)",
-    )
-    _add(slurm, _SPAN, "--timeout", default.timeout_s, "deadline of a request (default: 10s)")
-    _add(
-        slurm,
-        _SPAN,
-        "--stale-after",
-        0.0,
-        "drop data that could not be refreshed for this long (default: five intervals)",
-    )
-    _add(
-        slurm,
-        _RATE,
-        "--look-rate",
-        default.look_rate,
-        "read at most N jobs singly per second (default: 100)",
-    )
-    _add(
-        slurm,
-        _RATE,
-        "--reason-rate",
-        default.reason_rate,
-        "read N pending jobs per second for their reasons; 0 for none (default: 20)",
-    )
-    _add(
-        slurm,
-        _COUNT,
-        "--full-list-max",
-        default.full_list_max,
-        "list all jobs at start-up if there are at most N (default: 20000)",
-    )
-    _add(
-        slurm,
-        _RATE,
-        "--max-backoff",
-        default.max_backoff,
-        "poll at most N times less often while slurmctld is slow (default: 4)",
-    )
-    slurm.add_argument("--no-accounting", action="store_true", help="do not ask slurmdbd")
+    for flag in _SLURM_FLAGS:
+        _add(slurm, flag)
     pages = parser.add_argument_group("pages")
     pages.add_argument(
         "--listen",
         "--metrics-bind-address",
-        default=f":{default.port}",
+        default=f":{_DEFAULTS['port']}",
         metavar="[HOST]:PORT",
         help="where to serve (default: :8080)",
     )
     pages.add_argument(
         "--names",
         choices=tuple(catalogue.NAMES),
-        default=default.names,
+        default=_DEFAULTS["names"],
         help="the metric names of /metrics and --once (default: own)",
     )
-    _add(
-        pages,
-        _COUNT,
-        "--top-users",
-        default.limits.top_users,
-        "series of their own for the N users with the most jobs; 0 for none (default: 100)",
-    )
-    _add(
-        pages,
-        _COUNT,
-        "--top-accounts",
-        default.limits.top_accounts,
-        "the same for accounts (default: 200)",
-    )
-    pages.add_argument("--no-node-series", action="store_true", help="no series for single nodes")
-    _add(
-        pages,
-        _COUNT,
-        "--max-series",
-        default.max_series,
-        "maximum number of series in one chapter of a page (default: 100000)",
-    )
-    _add(pages, _REGEX, "--include", "", "serve only families whose name matches")
-    _add(pages, _REGEX, "--exclude", "", "do not serve families whose name matches")
-    _add(
-        pages,
-        _Form(str, "NAME"),
-        "--cluster-label",
-        "",
-        'add the label cluster="NAME" to all series',
-    )
+    for flag in _PAGE_FLAGS:
+        _add(pages, flag)
     pages.add_argument(
         "--job-info",
         type=_count,
-        default=0,
+        default=_DEFAULTS["job_info"],
         nargs="?",
         const=10_000,
         metavar="N",
         help="series for single jobs, at most N (default: none)",
     )
-    pages.add_argument(
-        "--efficiency",
-        action="store_true",
-        help="read the record of each ended job from slurmdbd, for its CPU and memory usage",
-    )
+    _add(pages, _EFFICIENCY)
     other = parser.add_argument_group("other")
     other.add_argument(
         "--log-level",
         "--zap-log-level",
         choices=(*_LEVELS, *_ZAP_LEVELS),
-        default=default.log_level,
+        default=_DEFAULTS["log_level"],
         help="(default: info)",
     )
     for name in ("devel", "encoder", "stacktrace-level", "time-encoding"):
         other.add_argument(
             f"--zap-{name}", default="", nargs="?", const="true", help=argparse.SUPPRESS
         )
-    return parser  # fmt: skip
+    return parser
