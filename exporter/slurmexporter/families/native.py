@@ -8,7 +8,6 @@ its partitions.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from slurmclient.models import Statistics
 from slurmexporter.families import counting, scheduler_figures
 from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
 from slurmexporter.families.picture import Picture
@@ -181,7 +180,6 @@ NODE_SIZES: Final = {
     suffix: gauge(f"slurm_node_{suffix}", f"{words} of a node.", "node")
     for suffix, (words, _) in _SIZES.items()
 }
-SCHEDULER: Final = scheduler_figures.families(scheduler_figures.NATIVE, "under slurmctld's name")
 
 
 def jobs(picture: Picture, _: Limits) -> Iterable[Metric]:
@@ -231,14 +229,6 @@ def partitions(picture: Picture, _: Limits) -> Iterable[Metric]:
         _states(out, PARTITION_STATES, _PARTITION_SUFFIXES, (name,), here)
         for suffix, size in _PARTITION_SIZES.items():
             out.add(PARTITION_SIZES[suffix], sum(map(_SIZES[size][1], here)), name)
-    return out
-
-
-def scheduler(picture: Picture, _: Limits) -> Iterable[Metric]:
-    """Return slurmctld's statistics, as `/metrics/scheduler`."""
-    out, statistics = MetricBuilder(), picture.scheduler or Statistics()
-    for name, path in scheduler_figures.NATIVE.items():
-        out.add(SCHEDULER[name], scheduler_figures.field(path)(statistics))
     return out
 
 
@@ -304,7 +294,7 @@ PARTITIONS_PAGE: Final = Chapter(
     ),
     write=partitions,
 )  # fmt: skip
-SCHEDULER_PAGE: Final = Chapter(
-    name="scheduler", sources=("scheduler",), families=tuple(SCHEDULER.values()), write=scheduler
+SCHEDULER_PAGE: Final = scheduler_figures.chapter(
+    scheduler_figures.families(scheduler_figures.NATIVE, "under slurmctld's name")
 )
 CHAPTERS: Final = (JOBS_PAGE, NODES_PAGE, PARTITIONS_PAGE, SCHEDULER_PAGE, USERS_PAGE)

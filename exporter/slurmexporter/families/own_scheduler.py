@@ -4,56 +4,50 @@ slurmctld resets its statistics to 0 at midnight UTC, at a restart and on `sdiag
 follow; Prometheus' `rate()` and `increase()` allow for that.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from slurmclient.models import Statistics
+from slurmexporter.families import scheduler_figures
 from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
 from slurmexporter.families.picture import Picture
 from slurmexporter.text.budget import OTHER, largest
-from slurmexporter.text.family import Family, Kind, Metric, counter, gauge
+from slurmexporter.text.family import Metric, counter, gauge
 
 _US: Final = 1e-6
 """slurmctld's statistics are in microseconds."""
 
-_Value = Callable[[Statistics], float]
-
-
-def _row(name: str, kind: Kind, words: str, value: _Value) -> tuple[Family, _Value]:
-    return Family(f"slurm_{name}", kind, words), value
-
-
-TABLE: Final = (
-    _row("sched_cycles_total", "counter", "Cycles of the main scheduler.", lambda s: s.schedule_cycle_total),
-    _row("sched_cycle_seconds_total", "counter", "Time spent in cycles of the main scheduler.", lambda s: s.schedule_cycle_sum * _US),
-    _row("sched_depth_total", "counter", "Jobs considered by the main scheduler.", lambda s: s.schedule_cycle_depth),
-    _row("sched_last_cycle_duration_seconds", "gauge", "Duration of the main scheduler's last cycle.", lambda s: s.schedule_cycle_last * _US),
-    _row("sched_longest_cycle_duration_seconds", "gauge", "Duration of the main scheduler's longest cycle.", lambda s: s.schedule_cycle_max * _US),
-    _row("sched_queue_length", "gauge", "Jobs in the main scheduler's queue.", lambda s: s.schedule_queue_length),
-    _row("backfill_cycles_total", "counter", "Cycles of the backfill scheduler.", lambda s: s.bf_cycle_counter),
-    _row("backfill_cycle_seconds_total", "counter", "Time spent in cycles of the backfill scheduler.", lambda s: s.bf_cycle_sum * _US),
-    _row("backfill_depth_total", "counter", "Jobs considered by the backfill scheduler.", lambda s: s.bf_depth_sum),
-    _row("backfill_depth_tried_total", "counter", "Jobs that the backfill scheduler tried to start.", lambda s: s.bf_depth_try_sum),
-    _row("backfill_last_cycle_duration_seconds", "gauge", "Duration of the backfill scheduler's last cycle.", lambda s: s.bf_cycle_last * _US),
-    _row("backfill_longest_cycle_duration_seconds", "gauge", "Duration of the backfill scheduler's longest cycle.", lambda s: s.bf_cycle_max * _US),
-    _row("backfill_last_cycle_timestamp_seconds", "gauge", "When the backfill scheduler last ran.", lambda s: s.bf_when_last_cycle.timestamp() if s.bf_when_last_cycle else 0),
-    _row("backfill_running", "gauge", "1 while the backfill scheduler runs, else 0.", lambda s: s.bf_active),
-    _row("backfill_queue_length", "gauge", "Jobs in the backfill scheduler's queue.", lambda s: s.bf_queue_len),
-    _row("backfill_jobs_started_total", "counter", "Jobs started by the backfill scheduler since slurmctld started.", lambda s: s.bf_backfilled_jobs),
-    _row("backfill_het_components_started_total", "counter", "Components of heterogeneous jobs started by the backfill scheduler.", lambda s: s.bf_backfilled_het_jobs),
-    _row("ctld_jobs_submitted_total", "counter", "Jobs submitted, by slurmctld's own count.", lambda s: s.jobs_submitted),
-    _row("ctld_jobs_started_total", "counter", "Jobs started, by slurmctld's own count.", lambda s: s.jobs_started),
-    _row("ctld_jobs_completed_total", "counter", "Jobs completed, by slurmctld's own count.", lambda s: s.jobs_completed),
-    _row("ctld_jobs_canceled_total", "counter", "Jobs cancelled, by slurmctld's own count.", lambda s: s.jobs_canceled),
-    _row("ctld_jobs_failed_total", "counter", "Jobs failed, by slurmctld's own count.", lambda s: s.jobs_failed),
-    _row("ctld_threads", "gauge", "slurmctld threads serving RPCs; at most 256.", lambda s: s.server_thread_count),
-    _row("ctld_agents", "gauge", "slurmctld agents sending RPCs.", lambda s: s.agent_count),
-    _row("ctld_agent_threads", "gauge", "Threads of slurmctld's agents.", lambda s: s.agent_thread_count),
-    _row("ctld_agent_queue", "gauge", "RPCs waiting to be sent by slurmctld.", lambda s: s.agent_queue_size),
-    _row("ctld_dbd_queue", "gauge", "Messages waiting to be sent to slurmdbd.", lambda s: s.dbd_agent_queue_size),
-    _row("ctld_statistics_start_timestamp_seconds", "gauge", "When slurmctld's counters began: at its start, at midnight UTC or at a reset.", lambda s: s.req_time_start.timestamp() if s.req_time_start else 0),
-)  # fmt: skip
-"""Families that show one figure of slurmctld's statistics."""
+TABLE: Final = {
+    counter("slurm_sched_cycles_total", "Cycles of the main scheduler."): "schedule_cycle_total",
+    counter("slurm_sched_cycle_seconds_total", "Time spent in cycles of the main scheduler."): "schedule_cycle_sum",
+    counter("slurm_sched_depth_total", "Jobs considered by the main scheduler."): "schedule_cycle_depth",
+    gauge("slurm_sched_last_cycle_duration_seconds", "Duration of the main scheduler's last cycle."): "schedule_cycle_last",
+    gauge("slurm_sched_longest_cycle_duration_seconds", "Duration of the main scheduler's longest cycle."): "schedule_cycle_max",
+    gauge("slurm_sched_queue_length", "Jobs in the main scheduler's queue."): "schedule_queue_length",
+    counter("slurm_backfill_cycles_total", "Cycles of the backfill scheduler."): "bf_cycle_counter",
+    counter("slurm_backfill_cycle_seconds_total", "Time spent in cycles of the backfill scheduler."): "bf_cycle_sum",
+    counter("slurm_backfill_depth_total", "Jobs considered by the backfill scheduler."): "bf_depth_sum",
+    counter("slurm_backfill_depth_tried_total", "Jobs that the backfill scheduler tried to start."): "bf_depth_try_sum",
+    gauge("slurm_backfill_last_cycle_duration_seconds", "Duration of the backfill scheduler's last cycle."): "bf_cycle_last",
+    gauge("slurm_backfill_longest_cycle_duration_seconds", "Duration of the backfill scheduler's longest cycle."): "bf_cycle_max",
+    gauge("slurm_backfill_last_cycle_timestamp_seconds", "When the backfill scheduler last ran."): "bf_when_last_cycle",
+    gauge("slurm_backfill_running", "1 while the backfill scheduler runs, else 0."): "bf_active",
+    gauge("slurm_backfill_queue_length", "Jobs in the backfill scheduler's queue."): "bf_queue_len",
+    counter("slurm_backfill_jobs_started_total", "Jobs started by the backfill scheduler since slurmctld started."): "bf_backfilled_jobs",
+    counter("slurm_backfill_het_components_started_total", "Components of heterogeneous jobs started by the backfill scheduler."): "bf_backfilled_het_jobs",
+    counter("slurm_ctld_jobs_submitted_total", "Jobs submitted, by slurmctld's own count."): "jobs_submitted",
+    counter("slurm_ctld_jobs_started_total", "Jobs started, by slurmctld's own count."): "jobs_started",
+    counter("slurm_ctld_jobs_completed_total", "Jobs completed, by slurmctld's own count."): "jobs_completed",
+    counter("slurm_ctld_jobs_canceled_total", "Jobs cancelled, by slurmctld's own count."): "jobs_canceled",
+    counter("slurm_ctld_jobs_failed_total", "Jobs failed, by slurmctld's own count."): "jobs_failed",
+    gauge("slurm_ctld_threads", "slurmctld threads serving RPCs; at most 256."): "server_thread_count",
+    gauge("slurm_ctld_agents", "slurmctld agents sending RPCs."): "agent_count",
+    gauge("slurm_ctld_agent_threads", "Threads of slurmctld's agents."): "agent_thread_count",
+    gauge("slurm_ctld_agent_queue", "RPCs waiting to be sent by slurmctld."): "agent_queue_size",
+    gauge("slurm_ctld_dbd_queue", "Messages waiting to be sent to slurmdbd."): "dbd_agent_queue_size",
+    gauge("slurm_ctld_statistics_start_timestamp_seconds", "When slurmctld's counters began: at its start, at midnight UTC or at a reset."): "req_time_start",
+}  # fmt: skip
+"""Families that show one figure of slurmctld's statistics, and their fields."""
 
 SCHED_EXITS: Final = counter(
     "slurm_sched_exits_total", "Main scheduling cycles by the reason they ended.", "reason"
@@ -88,8 +82,6 @@ INFO: Final = gauge(
 def scheduler(picture: Picture, limits: Limits) -> Iterable[Metric]:
     """Return slurmctld's statistics: schedulers, queues, RPCs."""
     statistics, out = picture.scheduler or Statistics(), MetricBuilder()
-    for family, value in TABLE:
-        out.add(family, value(statistics))
     for family, exits in (
         (SCHED_EXITS, statistics.schedule_exit),
         (BACKFILL_EXITS, statistics.bf_exit),
@@ -103,7 +95,7 @@ def scheduler(picture: Picture, limits: Limits) -> Iterable[Metric]:
     for queue in statistics.pending_rpcs:
         out.add(RPC_QUEUE, queue.count, queue.message_type)
     _users(out, statistics, limits.top_users)
-    return out
+    return [*scheduler_figures.metrics(TABLE, statistics), *out]
 
 
 def controllers(picture: Picture, _: Limits) -> Iterable[Metric]:
@@ -144,7 +136,7 @@ SCHEDULER: Final = Chapter(
     name="scheduler",
     sources=("scheduler",),
     families=(
-        *(family for family, _ in TABLE),
+        *TABLE,
         SCHED_EXITS, BACKFILL_EXITS, RPCS, RPC_S, RPC_QUEUE, RPC_DROPPED, USER_RPCS, USER_RPC_S,
     ),
     write=scheduler,

@@ -1,11 +1,14 @@
-"""The figures of slurmctld's statistics under the names of slurm-exporter and of slurmctld itself."""
+"""The fields of slurmctld's statistics as metrics: tables of names and fields, and the chapter that shows one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from operator import attrgetter
 from typing import Final
 
 from slurmclient.models import Statistics
-from slurmexporter.text.family import Family, gauge
+from slurmexporter.families.chapter import Chapter, Limits
+from slurmexporter.families.picture import Picture
+from slurmexporter.text.family import Family, Metric, gauge
 
 _US: Final = 1e-6
 
@@ -132,33 +135,35 @@ NATIVE: Final[Mapping[str, str]] = {
 """slurmctld's names; times are in microseconds, as in slurmctld, except for timestamps."""
 
 
-def field(path: str) -> Callable[[Statistics], float]:
-    """Return a function that reads a field of the statistics; a time becomes seconds since 1970."""
-
-    def read(statistics: Statistics) -> float:
-        value: object = statistics
-        for name in path.split("."):
-            value = getattr(value, name)
-        if isinstance(value, datetime):
-            return value.timestamp()
-        return float(value) if isinstance(value, int | float) else 0.0
-
-    return read
-
-
-def families(names: Mapping[str, str], source: str) -> Mapping[str, Family]:
-    """Return the families of such a table, by name.
+def families(names: Mapping[str, str], source: str) -> Mapping[Family, str]:
+    """Return the families of such a table, with their fields.
 
     source: ends the help text, such as "under slurmctld's name".
     """
     return {
-        name: gauge(name, f"{path} of slurmctld's statistics, {source}.")
+        gauge(name, f"{path} of slurmctld's statistics, {source}."): path
         for name, path in names.items()
     }
 
 
-def value(name: str, path: str, statistics: Statistics) -> float:
-    """Return a figure; one whose name ends in seconds is in seconds."""
-    figure = field(path)(statistics)
-    in_seconds = name.endswith(("_seconds", "_seconds_total"))
-    return figure * _US if in_seconds else figure
+def chapter(figures: Mapping[Family, str]) -> Chapter:
+    """Return the chapter of a page that shows these fields of slurmctld's statistics."""
+
+    def write(picture: Picture, _: Limits) -> Iterable[Metric]:
+        return metrics(figures, picture.scheduler or Statistics())
+
+    return Chapter(name="scheduler", sources=("scheduler",), families=tuple(figures), write=write)
+
+
+def metrics(figures: Mapping[Family, str], statistics: Statistics) -> Iterator[Metric]:
+    """Yield these figures."""
+    for family, path in figures.items():
+        yield family, [((), _figure(family.name, attrgetter(path)(statistics)))]
+
+
+def _figure(name: str, value: object) -> float:
+    """Return a field as a number; one whose name ends in seconds is in seconds, and a time since 1970."""
+    if isinstance(value, datetime):
+        return value.timestamp()
+    figure = float(value) if isinstance(value, int | float) else 0.0
+    return figure * _US if name.endswith(("_seconds", "_seconds_total")) else figure

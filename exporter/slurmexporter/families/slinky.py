@@ -7,7 +7,6 @@ microseconds), and the two `stageout` families, which it declares but never emit
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from slurmclient.models import Statistics
 from slurmexporter.families import counting, scheduler_figures
 from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
 from slurmexporter.families.picture import Picture
@@ -110,9 +109,6 @@ PARTITION_NODES: Final = _node_families("slurm_partition_nodes", _PARTITION)
 PARTITION_SIZES: Final = _size_families(
     "slurm_partition_nodes", "the nodes of a partition", _PARTITION
 )
-SCHEDULER: Final = scheduler_figures.families(
-    scheduler_figures.SLINKY, "under slurm-exporter's name"
-)
 
 
 def jobs(picture: Picture, limits: Limits) -> Iterable[Metric]:
@@ -143,14 +139,6 @@ def nodes(picture: Picture, limits: Limits) -> Iterable[Metric]:
     for name, group in counting.nodes_by_partition(picture).items():
         _nodes(out, PARTITION_NODES, (name,), group)
         _sizes(out, PARTITION_SIZES, name, group)
-    return out
-
-
-def scheduler(picture: Picture, _: Limits) -> Iterable[Metric]:
-    """Return slurmctld's statistics."""
-    out, statistics = MetricBuilder(), picture.scheduler or Statistics()
-    for name, path in scheduler_figures.SLINKY.items():
-        out.add(SCHEDULER[name], scheduler_figures.value(name, path, statistics))
     return out
 
 
@@ -222,10 +210,7 @@ CHAPTERS: Final = (
         ),
         write=nodes,
     ),
-    Chapter(
-        name="scheduler",
-        sources=("scheduler",),
-        families=tuple(SCHEDULER.values()),
-        write=scheduler,
+    scheduler_figures.chapter(
+        scheduler_figures.families(scheduler_figures.SLINKY, "under slurm-exporter's name")
     ),
 )

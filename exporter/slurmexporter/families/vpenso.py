@@ -6,8 +6,7 @@ Its names have no units and its memory is in MB (MiB, as Slurm counts); both are
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from slurmclient.models import Statistics
-from slurmexporter.families import counting
+from slurmexporter.families import counting, scheduler_figures
 from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
 from slurmexporter.families.picture import Picture
 from slurmexporter.readings.cells import Cell
@@ -95,21 +94,20 @@ _NODES: Final[Mapping[str, tuple[str, Callable[[SlurmNode], bool]]]] = {
 NODES: Final = {s: _gauge(f"nodes_{s}", f"Nodes that are {w}.") for s, (w, _) in _NODES.items()}
 FAIRSHARE: Final = _gauge("account_fairshare", "Fair-share factor of an account.", "account")
 
-_SCHEDULER: Final[Mapping[str, tuple[str, Callable[[Statistics], float]]]] = {
-    "threads": ("Threads of slurmctld", lambda s: s.server_thread_count),
-    "queue_size": ("RPCs waiting to be sent by slurmctld", lambda s: s.agent_queue_size),
-    "dbd_queue_size": ("Messages waiting to be sent to slurmdbd", lambda s: s.dbd_agent_queue_size),
-    "last_cycle": ("Last cycle of the main scheduler in microseconds", lambda s: s.schedule_cycle_last),
-    "mean_cycle": ("Mean cycle of the main scheduler in microseconds", lambda s: s.schedule_cycle_mean),
-    "cycle_per_minute": ("Cycles of the main scheduler per minute", lambda s: s.schedule_cycle_per_minute),
-    "backfill_last_cycle": ("Last backfill cycle in microseconds", lambda s: s.bf_cycle_last),
-    "backfill_mean_cycle": ("Mean backfill cycle in microseconds", lambda s: s.bf_cycle_mean),
-    "backfill_depth_mean": ("Mean depth of backfill cycles", lambda s: s.bf_depth_mean),
-    "backfilled_jobs_since_start_total": ("Backfilled jobs since slurmctld started", lambda s: s.bf_backfilled_jobs),
-    "backfilled_jobs_since_cycle_total": ("Backfilled jobs since midnight", lambda s: s.bf_last_backfilled_jobs),
-    "backfilled_heterogeneous_total": ("Backfilled heterogeneous components", lambda s: s.bf_backfilled_het_jobs),
+_SCHEDULER: Final = {
+    _gauge("scheduler_threads", "Threads of slurmctld."): "server_thread_count",
+    _gauge("scheduler_queue_size", "RPCs waiting to be sent by slurmctld."): "agent_queue_size",
+    _gauge("scheduler_dbd_queue_size", "Messages waiting to be sent to slurmdbd."): "dbd_agent_queue_size",
+    _gauge("scheduler_last_cycle", "Last cycle of the main scheduler in microseconds."): "schedule_cycle_last",
+    _gauge("scheduler_mean_cycle", "Mean cycle of the main scheduler in microseconds."): "schedule_cycle_mean",
+    _gauge("scheduler_cycle_per_minute", "Cycles of the main scheduler per minute."): "schedule_cycle_per_minute",
+    _gauge("scheduler_backfill_last_cycle", "Last backfill cycle in microseconds."): "bf_cycle_last",
+    _gauge("scheduler_backfill_mean_cycle", "Mean backfill cycle in microseconds."): "bf_cycle_mean",
+    _gauge("scheduler_backfill_depth_mean", "Mean depth of backfill cycles."): "bf_depth_mean",
+    _gauge("scheduler_backfilled_jobs_since_start_total", "Backfilled jobs since slurmctld started."): "bf_backfilled_jobs",
+    _gauge("scheduler_backfilled_jobs_since_cycle_total", "Backfilled jobs since midnight."): "bf_last_backfilled_jobs",
+    _gauge("scheduler_backfilled_heterogeneous_total", "Backfilled heterogeneous components."): "bf_backfilled_het_jobs",
 }  # fmt: skip
-SCHEDULER: Final = {s: _gauge(f"scheduler_{s}", f"{w}.") for s, (w, _) in _SCHEDULER.items()}
 
 
 def jobs(picture: Picture, limits: Limits) -> Iterable[Metric]:
@@ -153,14 +151,6 @@ def nodes(picture: Picture, limits: Limits) -> Iterable[Metric]:
             _one(out, node)
     for name, group in counting.nodes_by_partition(picture).items():
         _cpus(out, PARTITION, (name,), group)
-    return out
-
-
-def scheduler(picture: Picture, _: Limits) -> Iterable[Metric]:
-    """Return slurmctld's statistics."""
-    out, statistics = MetricBuilder(), picture.scheduler or Statistics()
-    for short, (_words, value) in _SCHEDULER.items():
-        out.add(SCHEDULER[short], value(statistics))
     return out
 
 
@@ -246,11 +236,6 @@ CHAPTERS: Final = (
         ),
         write=nodes,
     ),
-    Chapter(
-        name="scheduler",
-        sources=("scheduler",),
-        families=tuple(SCHEDULER.values()),
-        write=scheduler,
-    ),
+    scheduler_figures.chapter(_SCHEDULER),
     Chapter(name="fairshare", sources=("shares",), families=(FAIRSHARE,), write=fairshare),
 )  # fmt: skip
