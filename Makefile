@@ -109,7 +109,7 @@ fmt: venv
 
 # Regenerate pages and files that are made from code; tests fail while they differ.
 docs: venv
-	$(BIN)/python -c 'from bridge.settings import schema as settings; print(settings.reference(), end="")' > docs/settings.md
+	$(BIN)/python -m docs.generate.settings > docs/settings.md
 	$(BIN)/python -m docs.generate.lifecycle > docs/lifecycle.md
 	$(BIN)/python -m docs.generate.nodes < docs/nodes.md > docs/nodes.md.new && mv docs/nodes.md.new docs/nodes.md
 	$(BIN)/python -m docs.generate.workloads < docs/workloads.md > docs/workloads.md.new && mv docs/workloads.md.new docs/workloads.md

@@ -221,25 +221,6 @@ def faults(sizes: Sizes, caps: Caps) -> Iterator[Fault]:
             yield Fault(row.path, f"{words} (setting {SECTION}.{name})")
 
 
-def reference() -> str:
-    """Generate the table of `docs/caps.md`."""
-    fixed = (
-        f"| (fixed) | `metadata.annotations[slurmjob.slinky.slurm.net/…]` | {MOST_REQUEST_FIELDS} "
-        f"| {MOST_REQUEST_FIELDS} | request fields | the webhook's and the leader's time |"
-    )
-    lines = [
-        "| setting | where | default | largest | unit | protects |",
-        "| --- | --- | --- | --- | --- | --- |",
-        *(
-            f"| `{SECTION}.{name}` | `{row.path}` | {getattr(DEFAULT, name)} | {row.largest} "
-            f"| {row.unit} | {row.protects} |"
-            for name, row in TABLE.items()
-        ),
-        fixed,
-    ]
-    return "\n".join(lines) + "\n"
-
-
 def _bytes(texts: Mapping[str, str]) -> int:
     return sum(len(key) + _length(value) for key, value in texts.items())
 

@@ -19,7 +19,6 @@ from bridge.domain.request.rules import RESERVED
 from bridge.settings import agent as settings_agent
 from bridge.settings import devices as settings_devices
 from bridge.settings import policy as settings_policy
-from bridge.settings import reference as settings_reference
 from bridge.settings import sylabs as settings_sylabs
 from bridge.settings.agent import AgentSection
 from bridge.settings.caps import CapsSection
@@ -345,8 +344,3 @@ class Settings(Section):
         if problems := [*settings_sylabs.problems(self.sylabs, served=served, rules=rules)]:
             raise ValueError("; ".join(problems))
         return self
-
-
-def reference() -> str:
-    """Return the content of `docs/settings.md`."""
-    return settings_reference.markdown(Settings, introduction=__doc__ or "")

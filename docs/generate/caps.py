@@ -41,7 +41,22 @@ _AFTER = """
 
 def render() -> str:
     """Return the page."""
-    return f"{_INTRODUCTION}{caps.reference()}{_AFTER}"
+    return f"{_INTRODUCTION}{_table()}{_AFTER}"
+
+
+def _table() -> str:
+    most = caps.MOST_REQUEST_FIELDS
+    rows = (
+        f"| `{caps.SECTION}.{name}` | `{row.path}` | {getattr(caps.DEFAULT, name)} | {row.largest} | {row.unit} | {row.protects} |"
+        for name, row in caps.TABLE.items()
+    )
+    lines = (
+        "| setting | where | default | largest | unit | protects |",
+        "| --- | --- | --- | --- | --- | --- |",
+        *rows,
+        f"| (fixed) | `metadata.annotations[slurmjob.slinky.slurm.net/…]` | {most} | {most} | request fields | the webhook's and the leader's time |",
+    )
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

@@ -225,22 +225,6 @@ def requests(annotations: Mapping[str, str]) -> dict[str, str]:
     return dict(islice(asked, MOST_FIELDS + 1))
 
 
-def reference() -> str:
-    """Generate the table of `docs/annotations.md`."""
-    lines = [
-        "| annotation | meaning | accepted | example |",
-        "| --- | --- | --- | --- |",
-        *(f"| `{f.name}` | {f.meaning} | {f.accepted} | `{f.example}` |" for f in FIELDS),
-        "",
-        "These are refused:",
-        "",
-        "| annotation | why |",
-        "| --- | --- |",
-        *(f"| `{name}` | {why} |" for name, why in REFUSED.items()),
-    ]
-    return "\n".join(lines) + "\n"
-
-
 def _crowd(asked: Mapping[str, str]) -> Fault | None:
     """Return a fault if the fields are too many or have impossible names."""
     everything = path("…")

@@ -2,7 +2,6 @@
 
 import difflib
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,6 @@ from bridge.domain.request import overrides
 from bridge.domain.request.overrides import Overrides
 from slurmruntime.values import faults, names
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "annotations.md"
 SLINKY = [
     "account",
     "constraints",
@@ -197,11 +195,6 @@ def test_every_attribute_has_its_annotation() -> None:
     attributes = [field.attribute for field in overrides.FIELDS]
 
     assert sorted(attributes) == sorted(Overrides.__dataclass_fields__)
-
-
-def test_the_documentation_is_up_to_date() -> None:
-    """Paste `overrides.reference()` over the document's table if this fails."""
-    assert overrides.reference() in DOCUMENT.read_text()
 
 
 def bomb(count: int, name: str = "min-node{:04}") -> dict[str, str]:
