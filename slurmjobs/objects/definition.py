@@ -7,12 +7,14 @@ from slurmjobs.objects.options_schema import options_schema
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.objects.spec import SPEC_RULES, SlurmJobSpec
 from slurmjobs.objects.status import SlurmJobStatus
+from slurmruntime.crd import definition as crd
 from slurmruntime.crd.fields import RULES
 from slurmruntime.crd.schema import Schema, structural
 from slurmruntime.model.objects import JsonDict
 
 NAME: Final = f"{slurmjob.PLURAL}.{slurmjob.GROUP}"
 
+_COLUMN: Final = ("name", "type", "jsonPath", "description", "priority")
 _COLUMNS: Final = (
     ("State", "string", ".status.state", "The job's state in Slurm.", 0),
     ("JobID", "integer", ".status.jobId", "Id of the Slurm job.", 0),
@@ -24,62 +26,24 @@ _COLUMNS: Final = (
     ("Exit", "integer", ".status.exitCode", "The script's exit code.", 1),
     ("Message", "string", ".status.message", "What is happening, and what to do.", 1),
 )
-"""Name, type, path, description, and priority: `-o wide` shows those with 1, too."""
+"""`-o wide` shows those with priority 1, too."""
 
 
 def definition() -> JsonDict:
     """Return the CustomResourceDefinition."""
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": NAME},
-        "spec": {
-            "group": slurmjob.GROUP,
-            "scope": "Namespaced",
-            "names": {
-                "kind": slurmjob.KIND,
-                "listKind": f"{slurmjob.KIND}List",
-                "plural": slurmjob.PLURAL,
-                "singular": slurmjob.KIND.lower(),
-                "shortNames": ["sj"],
-                "categories": ["slurm"],
-            },
-            "versions": [
-                {
-                    "name": slurmjob.VERSION,
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}},
-                    "additionalPrinterColumns": [_column(*column) for column in _COLUMNS],
-                    "schema": {"openAPIV3Schema": _schema()},
-                }
-            ],
-        },
-    }
-
-
-def _column(name: str, kind: str, path: str, description: str, priority: int) -> JsonDict:
-    return {
-        "name": name,
-        "type": kind,
-        "jsonPath": path,
-        "description": description,
-        "priority": priority,
-    }
+    return crd.definition(
+        slurmjob.GROUP,
+        slurmjob.VERSION,
+        slurmjob.KIND,
+        slurmjob.PLURAL,
+        columns=[dict(zip(_COLUMN, column, strict=True)) for column in _COLUMNS],
+        schema=_schema(),
+        names={"shortNames": ["sj"], "categories": ["slurm"]},
+    )
 
 
 def _schema() -> Schema:
     spec = structural(SlurmJobSpec, with_defaults=True, replaced={"options": options_schema()})
     spec[RULES] = list(SPEC_RULES)
-    return {
-        "type": "object",
-        "description": SlurmJobObject.__doc__,
-        "required": ["spec"],
-        "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "metadata": {"type": "object"},
-            "spec": spec,
-            "status": structural(SlurmJobStatus, with_defaults=False),
-        },
-    }
+    status = structural(SlurmJobStatus, with_defaults=False)
+    return crd.object_schema(SlurmJobObject.__doc__ or "", spec=spec, status=status)

@@ -5,6 +5,7 @@ from typing import Final
 from slurmjobs.objects.spec import SCRIPT_RULES
 from slurmjobs.sylabs.job import KINDS, VERSION, SylabsKind
 from slurmjobs.sylabs.spec import MOST_LABELS, SylabsStatus
+from slurmruntime.crd import definition as crd
 from slurmruntime.crd.fields import RULES, rule
 from slurmruntime.crd.schema import Schema, structural
 from slurmruntime.model.objects import JsonDict
@@ -29,33 +30,10 @@ def definitions() -> tuple[JsonDict, ...]:
 
 
 def _definition(kind: SylabsKind) -> JsonDict:
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{kind.plural}.{kind.group}"},
-        "spec": {
-            "group": kind.group,
-            "scope": "Namespaced",
-            "names": {
-                "kind": kind.kind,
-                "listKind": f"{kind.kind}List",
-                "plural": kind.plural,
-                "singular": kind.kind.lower(),
-            },
-            "versions": [
-                {
-                    "name": VERSION,
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}},
-                    "additionalPrinterColumns": [
-                        {"name": name, "type": of, "jsonPath": path} for name, of, path in _COLUMNS
-                    ],
-                    "schema": {"openAPIV3Schema": _schema(kind)},
-                }
-            ],
-        },
-    }
+    columns = [{"name": name, "type": of, "jsonPath": path} for name, of, path in _COLUMNS]
+    return crd.definition(
+        kind.group, VERSION, kind.kind, kind.plural, columns=columns, schema=_schema(kind)
+    )
 
 
 def _schema(kind: SylabsKind) -> Schema:
@@ -71,18 +49,11 @@ def _schema(kind: SylabsKind) -> Schema:
     spec[RULES] = [
         rule("self == oldSelf", f"cannot be changed after creation: create another {kind.kind}")
     ]
-    return {
-        "type": "object",
-        "description": f"{kind.spec.__doc__} slurm-bridge treats it like its own SlurmJobs.",
-        "required": ["spec"],
-        "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "metadata": {"type": "object"},
-            "spec": spec,
-            "status": structural(SylabsStatus, with_defaults=False),
-        },
-    }
+    return crd.object_schema(
+        f"{kind.spec.__doc__} slurm-bridge treats it like its own SlurmJobs.",
+        spec=spec,
+        status=structural(SylabsStatus, with_defaults=False),
+    )
 
 
 _VALUE: Final[Schema] = {"x-kubernetes-preserve-unknown-fields": True}
