@@ -45,8 +45,6 @@ class SylabsSite:
     """The claim with the cluster's files, which each of their namespaces must have."""
     volumes: Mapping[str, str] = field(default_factory=dict)
     """`/path` of a hostPath or `server:/path` of an nfs → the equivalent claim, or `claim/folder`."""
-    addresses: frozenset[str] = frozenset()
-    """Host names of our Slurm, in lower case."""
 
     @classmethod
     def of(cls, configured: SiteSettings) -> Self:

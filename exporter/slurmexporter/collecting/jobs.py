@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from slurmclient import Client, LostReply, NotFound, SlurmError
+from slurmclient.watching.in_turn import in_turn
 from slurmexporter.collecting.journal import Journal
 from slurmexporter.families.picture import JobsReading
 from slurmexporter.jobtable.table import Entry, JobTable
@@ -233,20 +234,7 @@ class JobCollector:
         return jobs_by_base
 
     async def _read_singly(self, bases: Sequence[str]) -> None:
-        waiting = iter(bases)
-
-        async def read_next() -> None:
-            for base in waiting:
-                await self._read_job(base)
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(_AT_A_TIME, len(bases))):
-                    group.create_task(read_next())
-        except (
-            ExceptionGroup
-        ) as failures:  # it is one server, so the first failure explains the others
-            raise failures.exceptions[0] from None
+        await in_turn(bases, self._read_job, at_a_time=_AT_A_TIME)
 
     async def _read_job(self, base: str) -> None:
         began_s, expected = self._wall(), self.table.expected(base)
