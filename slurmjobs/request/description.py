@@ -16,40 +16,6 @@ from slurmruntime.values import hostlist
 _UNSET_16: Final = 65534
 """NO_VAL16 of slurm.h: slurmrestd reads a missing field as 0, and here 0 has a meaning."""
 
-_TEXTS: Final[dict[SbatchOption[str], str]] = {
-    o.ACCOUNT: "account",
-    o.ACCTG_FREQ: "account_gather_frequency",
-    o.ARRAY: "array",
-    o.BATCH: "batch_features",
-    o.BB: "burst_buffer",
-    o.CLUSTER_CONSTRAINT: "cluster_constraint",
-    o.COMMENT: "comment",
-    o.CONSTRAINT: "constraints",
-    o.CONTAINER: "container",
-    o.CONTAINER_ID: "container_id",
-    o.CONTAINER_TYPE: "container_type",
-    o.CONTEXT: "selinux_context",
-    o.CPU_FREQ: "cpu_frequency",
-    o.DEPENDENCY: "dependency",
-    o.EXTRA: "extra",
-    o.MAIL_USER: "mail_user",
-    o.MCS_LABEL: "mcs_label",
-    o.NETWORK: "network",
-    o.PARTITION: "partition",
-    o.PREFER: "prefer",
-    o.QOS: "qos",
-    o.RESERVATION: "reservation",
-    o.WCKEY: "wckey",
-}
-_NUMBERS: Final[dict[SbatchOption[int], str]] = {
-    o.CORE_SPEC: "core_specification",
-    o.DELAY_BOOT: "delay_boot",
-    o.NICE: "nice",
-    o.SEGMENT: "segment_size",
-    o.THREAD_SPEC: "thread_specification",
-    o.TMP: "temporary_disk_per_node",
-    o.NTASKS_PER_SOCKET: "tasks_per_socket",
-}
 _FLAGS: Final[dict[SbatchOption[bool], str]] = {
     o.CONSOLIDATE_SEGMENTS: "CONSOLIDATE_SEGMENTS",
     o.SPREAD_JOB: "SPREAD_JOB",
@@ -70,12 +36,9 @@ def fields(options: EffectiveOptions, name: str, origin: ScriptOrigin) -> dict[s
     chosen = options.chosen
     own_name = chosen.get(o.JOB_NAME)
     description: dict[str, object] = {"name": own_name or name}
-    for text_option, key in _TEXTS.items():
-        if (text := chosen.get(text_option)) is not None:
-            description[key] = text
-    for count_option, key in _NUMBERS.items():
-        if (count := chosen.get(count_option)) is not None:
-            description[key] = count
+    for option in o.OPTIONS:
+        if option.sent_as and (value := chosen.get(option)) is not None:
+            description[option.sent_as] = value
     description.update(_sizes(options))
     description.update(_memory(options))
     description.update(_gres(options))
