@@ -6,8 +6,9 @@ Its names have no units and its memory is in MB (MiB, as Slurm counts); both are
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from slurmexporter.families import counting, scheduler_figures
+from slurmexporter.families import counting, figures, scheduler_figures
 from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
+from slurmexporter.families.figures import Figure, FigureSet
 from slurmexporter.families.picture import Picture
 from slurmexporter.readings.cells import Cell
 from slurmexporter.readings.node import SlurmNode
@@ -19,30 +20,41 @@ def _gauge(name: str, words: str, *labels: str) -> Family:
     return gauge(f"slurm_{name}", words, *labels)
 
 
-_GROUP_WORDS: Final = {
-    "jobs_pending": "Pending jobs",
-    "jobs_running": "Running jobs",
-    "cpus_running": "CPUs allocated to running jobs",
-    "jobs_suspended": "Suspended jobs",
-}
-ACCOUNTS: Final = {s: _gauge(f"account_{s}", f"{w}.", "account") for s, w in _GROUP_WORDS.items()}
-USERS: Final = {s: _gauge(f"user_{s}", f"{w}.", "user") for s, w in _GROUP_WORDS.items()}
+def _jobs_in(state: str) -> Figure[Cell]:
+    return figures.jobs(f"{state.capitalize()} jobs", lambda cell: cell.traits.state == state)
 
-_QUEUE: Final = {
-    "pending": "PENDING",
-    "running": "RUNNING",
-    "suspended": "SUSPENDED",
-    "cancelled": "CANCELLED",
-    "completed": "COMPLETED",
-    "failed": "FAILED",
-    "timeout": "TIMEOUT",
-    "preempted": "PREEMPTED",
-    "node_fail": "NODE_FAIL",
+
+_GROUP: Final[Mapping[str, Figure[Cell]]] = {
+    "jobs_pending": _jobs_in("PENDING"),
+    "jobs_running": _jobs_in("RUNNING"),
+    "cpus_running": (
+        "CPUs allocated to running jobs",
+        lambda cells: sum(cell.cpus for cell in cells if cell.traits.state == "RUNNING"),
+    ),
+    "jobs_suspended": _jobs_in("SUSPENDED"),
 }
-QUEUE: Final = {s: _gauge(f"queue_{s}", f"Jobs in state {v}.") for s, v in _QUEUE.items()}
-QUEUE_DEPENDENCY: Final = _gauge("queue_pending_dependency", "Pending jobs with dependencies.")
-QUEUE_COMPLETING: Final = _gauge("queue_completing", "Jobs with flag COMPLETING.")
-QUEUE_CONFIGURING: Final = _gauge("queue_configuring", "Jobs with flag CONFIGURING.")
+ACCOUNTS: Final = FigureSet("slurm_account", _GROUP, "account")
+USERS: Final = FigureSet("slurm_user", _GROUP, "user")
+QUEUE: Final[FigureSet[Cell]] = FigureSet(
+    "slurm_queue",
+    {
+        "pending": figures.in_state("PENDING"),
+        "running": figures.in_state("RUNNING"),
+        "suspended": figures.in_state("SUSPENDED"),
+        "cancelled": figures.in_state("CANCELLED"),
+        "completed": figures.in_state("COMPLETED"),
+        "failed": figures.in_state("FAILED"),
+        "timeout": figures.in_state("TIMEOUT"),
+        "preempted": figures.in_state("PREEMPTED"),
+        "node_fail": figures.in_state("NODE_FAIL"),
+        "pending_dependency": figures.jobs(
+            "Pending jobs with dependencies",
+            lambda cell: cell.is_pending and cell.traits.has_dependency,
+        ),
+        "completing": figures.with_flag("COMPLETING"),
+        "configuring": figures.with_flag("CONFIGURING"),
+    },
+)
 
 CPUS: Final = {
     "alloc": _gauge("cpus_alloc", "Allocated CPUs."),
@@ -79,19 +91,26 @@ def _without_flags(state: str) -> Callable[[SlurmNode], bool]:
     return lambda node: node.state == state and not _is_apart(node)
 
 
-_NODES: Final[Mapping[str, tuple[str, Callable[[SlurmNode], bool]]]] = {
-    "alloc": ("allocated", _without_flags("ALLOCATED")),
-    "comp": ("completing", lambda node: "COMPLETING" in node.flags),
-    "down": ("down", lambda node: node.state == "DOWN"),
-    "drain": ("drained or draining", lambda node: "DRAIN" in node.flags and node.state != "DOWN"),
-    "err": ("in error", lambda node: node.state == "ERROR"),
-    "fail": ("failing", lambda node: "FAIL" in node.flags),
-    "idle": ("idle", _without_flags("IDLE")),
-    "maint": ("in maintenance", lambda node: "MAINTENANCE" in node.flags),
-    "mix": ("partly allocated", _without_flags("MIXED")),
-    "resv": ("reserved", lambda node: "RESERVED" in node.flags),
-}
-NODES: Final = {s: _gauge(f"nodes_{s}", f"Nodes that are {w}.") for s, (w, _) in _NODES.items()}
+NODES: Final = FigureSet(
+    "slurm_nodes",
+    {
+        "alloc": figures.nodes("Nodes that are allocated", _without_flags("ALLOCATED")),
+        "comp": figures.nodes("Nodes that are completing", lambda node: "COMPLETING" in node.flags),
+        "down": figures.nodes("Nodes that are down", lambda node: node.state == "DOWN"),
+        "drain": figures.nodes(
+            "Nodes that are drained or draining",
+            lambda node: "DRAIN" in node.flags and node.state != "DOWN",
+        ),
+        "err": figures.nodes("Nodes that are in error", lambda node: node.state == "ERROR"),
+        "fail": figures.nodes("Nodes that are failing", lambda node: "FAIL" in node.flags),
+        "idle": figures.nodes("Nodes that are idle", _without_flags("IDLE")),
+        "maint": figures.nodes(
+            "Nodes that are in maintenance", lambda node: "MAINTENANCE" in node.flags
+        ),
+        "mix": figures.nodes("Nodes that are partly allocated", _without_flags("MIXED")),
+        "resv": figures.nodes("Nodes that are reserved", lambda node: "RESERVED" in node.flags),
+    },
+)
 FAIRSHARE: Final = _gauge("account_fairshare", "Fair-share factor of an account.", "account")
 
 _SCHEDULER: Final = {
@@ -114,18 +133,13 @@ def jobs(picture: Picture, limits: Limits) -> Iterable[Metric]:
     """Return jobs in all, by account, user and partition."""
     out = MetricBuilder()
     cells = picture.jobs.cells if picture.jobs else ()
-    for short, state in _QUEUE.items():
-        out.add(QUEUE[short], sum(c.tasks for c in cells if c.traits.state == state))
-    dependent = (c.tasks for c in cells if c.is_pending and c.traits.has_dependency)
-    out.add(QUEUE_DEPENDENCY, sum(dependent))
-    for family, flag in ((QUEUE_COMPLETING, "COMPLETING"), (QUEUE_CONFIGURING, "CONFIGURING")):
-        out.add(family, sum(c.tasks for c in cells if flag in c.traits.flags))
+    QUEUE.add(out, cells)
     for families, namer in (
         (ACCOUNTS, counting.by_account(cells, limits)),
         (USERS, counting.by_user(cells, limits)),
     ):
         for name, group in counting.groups(cells, namer).items():
-            _group(out, families, name, group)
+            families.add(out, group, name)
     names = [partition.name for partition in picture.partitions or ()]
     for name, group in counting.groups(cells, counting.in_partitions, names).items():
         out.add(PARTITION_PENDING, sum(c.tasks for c in group if c.is_pending), name)
@@ -135,8 +149,7 @@ def jobs(picture: Picture, limits: Limits) -> Iterable[Metric]:
 def nodes(picture: Picture, limits: Limits) -> Iterable[Metric]:
     """Return nodes, CPUs and GPUs in all, by node and by partition."""
     out, slurm_nodes = MetricBuilder(), picture.nodes or ()
-    for short, (_words, holds) in _NODES.items():
-        out.add(NODES[short], sum(map(holds, slurm_nodes)))
+    NODES.add(out, slurm_nodes)
     _cpus(out, CPUS, (), slurm_nodes)
     total = sum(node.gpus for node in slurm_nodes)
     used = sum(node.allocated_gpus for node in slurm_nodes)
@@ -161,19 +174,6 @@ def fairshare(picture: Picture, _: Limits) -> Iterable[Metric]:
         if "USER" not in share.type and share.fairshare.factor is not None:
             out.add(FAIRSHARE, share.fairshare.factor, share.name)
     return out
-
-
-def _group(
-    out: MetricBuilder, families: Mapping[str, Family], name: str, cells: Sequence[Cell]
-) -> None:
-    for suffix, state in (
-        ("jobs_pending", "PENDING"),
-        ("jobs_running", "RUNNING"),
-        ("jobs_suspended", "SUSPENDED"),
-    ):
-        out.add(families[suffix], sum(c.tasks for c in cells if c.traits.state == state), name)
-    running = (c.cpus for c in cells if c.traits.state == "RUNNING")
-    out.add(families["cpus_running"], sum(running), name)
 
 
 def _cpus(
@@ -223,8 +223,8 @@ CHAPTERS: Final = (
         name="jobs",
         sources=("jobs", "partitions"),
         families=(
-            *QUEUE.values(), QUEUE_DEPENDENCY, QUEUE_COMPLETING, QUEUE_CONFIGURING,
-            *ACCOUNTS.values(), *USERS.values(), PARTITION_PENDING,
+            *QUEUE.families,
+            *ACCOUNTS.families, *USERS.families, PARTITION_PENDING,
         ),
         write=jobs,
     ),
@@ -232,7 +232,7 @@ CHAPTERS: Final = (
         name="nodes",
         sources=("nodes", "partitions"),
         families=(
-            *NODES.values(), *CPUS.values(), *GPUS.values(), *NODE.values(), *PARTITION.values(),
+            *NODES.families, *CPUS.values(), *GPUS.values(), *NODE.values(), *PARTITION.values(),
         ),
         write=nodes,
     ),
