@@ -20,10 +20,10 @@ from typing import Any
 import yaml
 
 from bridge.domain.workloads import kinds
+from deploy.job_definition import definition
 from deploy.operator_rights import common, serving
+from deploy.sylabs_definitions import definitions
 from sandbox import assets
-from slurmjobs.objects.definition import definition
-from slurmjobs.sylabs.definition import definitions
 from slurmoperator.objects import definitions as cluster_definitions
 from slurmruntime.values import names
 

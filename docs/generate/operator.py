@@ -4,14 +4,13 @@ import sys
 from collections.abc import Iterable
 
 from docs.generate import markdown
-from slurmoperator.configuration.differences import DIFFERENCES, Difference
+from docs.generate.operator_differences import BODY_DIFFERENCES, DIFFERENCES, Difference
 from slurmoperator.configuration.parameters import (
     COSTS_ONLY_JOBS,
     REFUSED_LIVE,
     SLURM_CONF,
     ChangeTakes,
 )
-from slurmoperator.rendering.differences import BODY_DIFFERENCES
 
 BEGIN = "<!-- begin generated: python -m docs.generate.operator -->\n"
 END = "<!-- end generated -->\n"

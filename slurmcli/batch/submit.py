@@ -152,7 +152,7 @@ def _object(
     arguments: Sequence[str],
 ) -> JsonObject:
     from slurmjobs.objects import slurmjob  # noqa: PLC0415  # as above
-    from slurmjobs.objects.options_schema import as_stored  # noqa: PLC0415  # likewise
+    from slurmjobs.script.options import as_stored  # noqa: PLC0415  # likewise
 
     spec = {
         "script": script,

@@ -1,5 +1,5 @@
-"""SlurmJob as a Kubernetes resource: its fields, their bounds, and its CustomResourceDefinition.
+"""SlurmJob as a Kubernetes resource: its fields and their bounds.
 
-`spec` and `status` are the typed fields; `slurmjob` puts them together and decodes objects. `options_schema` turns the
-table of sbatch's options into a schema, and `definition` writes the CustomResourceDefinition.
+`spec` and `status` are the typed fields, from which `deploy/job_definition.py` writes the CustomResourceDefinition;
+`slurmjob` puts them together and decodes objects.
 """

@@ -105,7 +105,7 @@ ONE_OTHER_JOB: Final = rule(
 )
 
 JobOptions = dict[str, str | int | bool]
-"""By the names in docs/slurmjob-options.md; `slurmjobs.objects.options_schema` defines them."""
+"""By the names in docs/slurmjob-options.md; `deploy/job_definition.py` writes their schema."""
 
 
 SCRIPT_RULES: Final = (

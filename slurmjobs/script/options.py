@@ -209,3 +209,10 @@ UMASK = SbatchOption("umask", form=numbers.UMASK)
 
 BY_FIELD: Final = {option.field: option for option in OPTIONS}
 """Options by their names as fields beside a script."""
+
+
+def as_stored(name: str, value: str | bool) -> str | bool:  # noqa: FBT001  # a value of an option
+    """Return a value as objects store it: "" for an option without its optional value."""
+    option = BY_FIELD.get(name)
+    is_optional = option is not None and option.takes is Takes.PERHAPS
+    return "" if is_optional and value is True else value

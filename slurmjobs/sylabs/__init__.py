@@ -1,8 +1,8 @@
 """The kinds of Sylabs' operators, SlurmJob and WlmJob, so that old manifests still work.
 
-`spec` has their typed fields, and `definition` generates CustomResourceDefinitions from them. `translation` turns an object
-into a SlurmJob of ours, `container` writes the script of one that names an image, and `job` decodes objects into what the
-controller of SlurmJobs works with. `site` holds an administrator's settings about old manifests.
+`spec` has their typed fields, from which `deploy/sylabs_definitions.py` writes CustomResourceDefinitions. `translation`
+turns an object into a SlurmJob of ours, `container` writes the script of one that names an image, and `job` decodes objects
+into what the controller of SlurmJobs works with. `site` holds an administrator's settings about old manifests.
 
 `slurm_config` reads the ConfigMap in which their resource daemon described each node's Slurm partition, and `inventory`
 decides what to write on the nodes from it. Everything here is pure.

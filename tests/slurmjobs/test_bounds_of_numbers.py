@@ -1,6 +1,6 @@
 """An API server takes an integer's bound only if a JSON number holds it exactly."""
 
-from slurmjobs.objects.definition import definition
+from deploy.job_definition import definition
 from tests.make.bounds import EXACT, bounds
 
 

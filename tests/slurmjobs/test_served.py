@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from deploy.job_definition import NAME, definition
+from deploy.sylabs_definitions import definitions
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from slurmjobs.objects import slurmjob
-from slurmjobs.objects.definition import NAME, definition
 from slurmjobs.objects.slurmjob import API_VERSION, KIND, PLURAL
-from slurmjobs.sylabs.definition import definitions
 from slurmjobs.sylabs.job import KINDS
 from tests.servers import wait_until
 from tests.slurmjobs.sylabs.published import PUBLISHED

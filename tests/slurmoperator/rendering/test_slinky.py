@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from slurmoperator.rendering.differences import BODY_DIFFERENCES
+from docs.generate.operator_differences import BODY_DIFFERENCES
 from slurmoperator.rendering.node_sets.worker import worker_pod
 from slurmruntime.values.faults import Refused
 from tests.slurmoperator.rendering.given import MADE_FOR, SITE, given, one, pod, rendered

@@ -1,12 +1,14 @@
-"""Generate the CustomResourceDefinition of SlurmJob from its types."""
+"""Generate the CustomResourceDefinition of SlurmJob from its types and from the table of sbatch's options."""
 
 from typing import Final
 
 from slurmjobs.objects import slurmjob
-from slurmjobs.objects.options_schema import options_schema
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.objects.spec import SPEC_RULES, SlurmJobSpec
 from slurmjobs.objects.status import SlurmJobStatus
+from slurmjobs.script.getopt import Takes
+from slurmjobs.script.options import OPTIONS, AnyOption, Treatment
+from slurmjobs.script.values.form import LONGEST_VALUE
 from slurmruntime.crd import definition as crd
 from slurmruntime.crd.fields import RULES
 from slurmruntime.crd.schema import Schema, structural
@@ -43,7 +45,30 @@ def definition() -> JsonDict:
 
 
 def _schema() -> Schema:
-    spec = structural(SlurmJobSpec, with_defaults=True, replaced={"options": options_schema()})
+    spec = structural(SlurmJobSpec, with_defaults=True, replaced={"options": _options_schema()})
     spec[RULES] = list(SPEC_RULES)
     status = structural(SlurmJobStatus, with_defaults=False)
     return crd.object_schema(SlurmJobObject.__doc__ or "", spec=spec, status=status)
+
+
+def _options_schema() -> Schema:
+    """Return the schema of all options, by their field names."""
+    sent = (option for option in OPTIONS if option.treatment is Treatment.SENT)
+    options = sorted(sent, key=lambda option: option.field)
+    return {
+        "type": "object",
+        "properties": {option.field: _option_schema(option) for option in options},
+    }
+
+
+def _option_schema(option: AnyOption) -> Schema:
+    flag = f"--{option.name}"
+    if option.takes is Takes.NOTHING:
+        return {"type": "boolean", "description": f"{flag}."}
+    accepts = option.form.accepts if option.form else "any text"
+    no_value = ', or "" for the option without a value' if option.takes is Takes.PERHAPS else ""
+    return {
+        "x-kubernetes-int-or-string": True,
+        "maxLength": LONGEST_VALUE,
+        "description": f"{flag}: {accepts}{no_value}.",
+    }
