@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -139,11 +139,8 @@ async def _stretches(
     sandbox: Sandbox, choices: Choices, shape: Shape, say: Callable[[str], None]
 ) -> Run:
     """Measure everything, one stretch after another."""
-    profile, idle_minutes = choices.profile, choices.idle_minutes
+    idle_minutes = choices.idle_minutes
     machine, began_at = _machine(), SystemClock().now().isoformat(timespec="seconds")
-
-    def profiled(stretch: str) -> AbstractAsyncContextManager[None]:
-        return profiling.profiled(sandbox, profile, stretch) if profile else nullcontext()
 
     async with KubeClient.open(
         str(sandbox.kubeconfig), request_timeout_s=_REQUEST_TIMEOUT_S, user_agent="benchmarks"
@@ -153,8 +150,7 @@ async def _stretches(
             meter=Meter(sandbox),
             kube=kube,
             shape=shape,
-            profiled=profiled,
-            say=say,
+            profile=choices.profile,
         )
         say(f"{shape.nodes} nodes are being registered")
         await scenarios.nodes_registered(stage)
@@ -177,7 +173,7 @@ async def _stretches(
         if idle_minutes:
             say(f"a pod after {idle_minutes:g} minutes without any")
             idle = await apiserver.after_rest(stage, idle_minutes)
-        say(f"a full cluster, and {shape.pods} pods that wait")
+        say(f"a full cluster, and {shape.pods} pods that wait for {shape.waiting_s:g} s")
         queued = await scenarios.queue(stage)
         per_pod, strangers = {}, {}
         if not choices.short:

@@ -4,7 +4,6 @@ It compares allocations, which do not depend on how busy the machine is; a few m
 """
 
 import asyncio
-import contextlib
 import shutil
 import tempfile
 from pathlib import Path
@@ -62,8 +61,6 @@ async def _measured(sandbox: Sandbox, shape: Shape) -> tuple[report.Lives, repor
             meter=Meter(sandbox),
             kube=kube,
             shape=shape,
-            profiled=lambda _stretch: contextlib.nullcontext(),
-            say=lambda _text: None,
         )
         await scenarios.nodes_registered(stage)
         await scenarios.warm_up(stage)

@@ -9,13 +9,14 @@ import asyncio
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
-from benchmarks import columns, meter
+from benchmarks import columns, meter, profiling
 from benchmarks.load import Moment, Pods
 from benchmarks.meter import Meter, Reading
 from benchmarks.results import Phase, Shape, Spread
@@ -63,14 +64,19 @@ class Stage:
     meter: Meter
     kube: KubeClient
     shape: Shape
-    profiled: Callable[[str], AbstractAsyncContextManager[None]]
-    """Profiles our services inside the block, if requested."""
-    say: Callable[[str], None]
+    profile: Path | None = None
+    """The folder for profiles of our services; None for no profiles."""
 
     @property
     def deadline_s(self) -> float:
         """Return the deadline for what all pods have to reach: ten times what it may take."""
         return 60 + 0.5 * (self.shape.pods + self.shape.nodes)
+
+    def profiled(self, stretch: str) -> AbstractAsyncContextManager[None]:
+        """Profile our services inside the block, if that is wanted."""
+        if self.profile is None:
+            return nullcontext()
+        return profiling.profiled(self.sandbox, self.profile, stretch)
 
     async def read(self) -> Reading:
         """Read the counters now; the load's own clock runs on meanwhile."""
@@ -153,7 +159,6 @@ async def queue(stage: Stage) -> dict[str, Phase]:
         named = await pods.create("waiting", shape.pods)
         await pods.reached(Moment.TOLD, named, stage.deadline_s)
         await asyncio.sleep(_SETTLE_S)
-        stage.say(f"{shape.pods} pods wait for {shape.waiting_s:g} s")
         async with stage.profiled("waiting"):
             settled = await stage.read()
             await asyncio.sleep(shape.waiting_s)
