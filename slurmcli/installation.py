@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from slurmruntime.kube import lists, objects, paths
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import Forbidden, NotFound
 from slurmruntime.kube.kubeconfig.kubeconfig import SAFE
+from slurmruntime.model.leases import LeaseRecord
 from slurmruntime.values import names, quantities
 from slurmruntime.values.ids import ClusterId, KubeNode
 
@@ -108,6 +110,17 @@ async def agents(client: KubeClient, release: str) -> frozenset[KubeNode] | None
     except Forbidden:
         return None
     return node_agents.alive(pods)
+
+
+def overdue_s(lease: LeaseRecord | None, now: datetime, skew_s: float) -> float | None:
+    """Return for how long a lease's holder has failed to renew it; None if nobody holds it.
+
+    Args:
+        skew_s: by how much the API server's clock is ahead of ours.
+    """
+    if lease is None or not lease.holder:
+        return None
+    return max((now - lease.renewed_at).total_seconds() + skew_s - lease.duration_s, 0.0)
 
 
 async def excluded_namespaces(client: KubeClient, release: str) -> frozenset[str]:

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from slurmcli import installation
 from slurmcli.clusters import reading
 from slurmoperator import rivals
 from slurmoperator.diagnosis import checks
@@ -74,11 +75,8 @@ async def _lease(client: KubeClient, release: str, skew_s: float) -> tuple[bool,
         lease = await KubeLeases(client, release).get(MANAGER)
     except Forbidden:
         return False, None
-    if lease is None or not lease.holder:
-        return True, None
     now = datetime.now(UTC)  # noqa: TID251  # as above
-    age_s = (now - lease.renewed_at).total_seconds() + skew_s
-    return True, max(age_s - lease.duration_s, 0.0)
+    return True, installation.overdue_s(lease, now, skew_s)
 
 
 async def _differing(client: KubeClient) -> Mapping[str, Sequence[str]]:

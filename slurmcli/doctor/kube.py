@@ -25,6 +25,7 @@ from slurmcli.installation import OURS, Installation, config_map, excluded_names
 from slurmruntime.kube import lists, node_objects, paths
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import Forbidden, KubeError, NotFound
+from slurmruntime.kube.leases import KubeLeases
 from slurmruntime.model.nodes import KubeNodeFacts, is_hybrid
 from slurmruntime.model.objects import JsonObject
 from slurmruntime.values import names
@@ -281,21 +282,12 @@ class KubeExaminer:
         return clocks.skew_s(datetime.fromisoformat(stamp), asked=asked, answered=self._now())
 
     async def _leases(self, skew_s: float) -> _Leases:
-        ages: dict[str, float | None] = {}
-        holders: set[str] = set()
-        for program in PROGRAMS:
-            path = paths.collection("coordination.k8s.io/v1", "leases", self._release)
-            try:
-                spec = (await self._get(path + paths.of(f"slurm-bridge-{program}")))["spec"]
-            except NotFound:
-                spec = {}
-            if not spec.get("holderIdentity"):
-                ages[program] = None
-                continue
-            holders.add(spec["holderIdentity"])
-            renewed = datetime.fromisoformat(spec["renewTime"])
-            age_s = (self._now() - renewed).total_seconds() + skew_s
-            ages[program] = max(age_s - spec["leaseDurationSeconds"], 0.0)
+        leases, now = KubeLeases(self._client, self._release), self._now()
+        held = {program: await leases.get(f"slurm-bridge-{program}") for program in PROGRAMS}
+        ages = {
+            program: installation.overdue_s(lease, now, skew_s) for program, lease in held.items()
+        }
+        holders = {lease.holder for lease in held.values() if lease is not None}
         return _Leases(ages, is_one_process=len(holders) == 1 and None not in ages.values())
 
     async def _cpu_managers(

@@ -1,6 +1,7 @@
 """Make a CustomResourceDefinition: one version, namespaced, with a status of its own."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from slurmruntime.crd.fields import RULES
 from slurmruntime.crd.schema import Schema
@@ -15,7 +16,7 @@ def definition(
     *,
     columns: Sequence[JsonDict],
     schema: Schema,
-    names: Mapping[str, object] = {},
+    names: Mapping[str, object] = MappingProxyType({}),
     scale: JsonDict | None = None,
 ) -> JsonDict:
     """Return the definition of a kind.
