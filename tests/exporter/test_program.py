@@ -59,6 +59,32 @@ def test_the_environment_says_what_the_flags_do_not() -> None:
 
 
 @pytest.mark.parametrize(
+    ("variable", "value", "setting", "expected"),
+    [
+        ("SERVER", "http://a,http://b", "urls", ("http://a", "http://b")),
+        ("NO_ACCOUNTING", "true", "has_accounting", False),
+        ("EFFICIENCY", "yes", "has_efficiency", True),
+        ("INTERVAL", "30s", "interval_s", 30.0),
+        ("STALE_AFTER", "2m", "stale_after_s", 120.0),
+        ("LISTEN", "127.0.0.1:9000", "port", 9000),
+        ("JOB_INFO", "7", "job_info", 7),
+        ("LOG_LEVEL", "warn", "log_level", "warning"),
+        ("MAX_BACKOFF", "2.5", "max_backoff", 2.5),
+    ],
+)
+def test_each_flag_has_a_variable_of_its_name(
+    variable: str, value: str, setting: str, expected: object
+) -> None:
+    settings = parse([], {**SERVER, f"SLURM_EXPORTER_{variable}": value}).settings
+    assert expected == getattr(settings, setting)
+
+
+def test_no_node_series_is_a_limit_of_a_page() -> None:
+    assert not parse(["--no-node-series"], SERVER).settings.limits.node_series
+    assert parse([], SERVER).settings.limits.node_series
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         ([], "expected --server URL or SLURMRESTD_URL"),
