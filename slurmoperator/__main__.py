@@ -27,7 +27,6 @@ from slurmoperator.rivals import Rivals
 from slurmruntime.leading.lease import Accession
 from slurmruntime.process import lifetime, logging
 from slurmruntime.process.lifetime import Service
-from slurmruntime.values.faults import Refusal, Refused
 
 
 def main() -> int:
@@ -45,10 +44,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         def pod(node_set: NodeSetObject, key: WorkerKey, step: int) -> Mapping[str, Any]:
             name = node_set.spec.controller_ref.name
             controller = control_plane.controller(node_set.metadata.namespace, name)
-            body = worker_pod(node_set, key, controller, site, key_step=step)
-            if isinstance(body, Refused):
-                raise Refusal(*body.faults)
-            return body
+            return worker_pod(node_set, key, controller, site, key_step=step)
 
         def key_step(node_set: NodeSetObject) -> int:
             return control_plane.key_step(

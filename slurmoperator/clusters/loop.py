@@ -167,7 +167,10 @@ class ClusterLoop:
                 failure = failure or error
                 break
         if failure is None:
-            failure = await withdraw(self._kube, plan.unwanted, owner)
+            try:
+                await withdraw(self._kube, plan.unwanted, owner)
+            except PEER_ERRORS as error:
+                failure = error
         return _ClusterOutcome(tuple(applied), failure)
 
     async def _apply(self, planned: ObjectPlan, owner: ObjectOwner) -> _ObjectResult:
@@ -221,12 +224,13 @@ class ClusterLoop:
         if plan.is_done:
             await SLURM_CLUSTER.remove_finalizer(self._kube, watched)
             return None
-        failure = await withdraw(self._kube, plan.unwanted, owner)
-        await self._report(
-            watched, ClusterFacts(waits=plan.waits, failures=tuple(_lasting(failure)))
-        )
-        if failure is not None:
-            raise failure
+        try:
+            await withdraw(self._kube, plan.unwanted, owner)
+        except PEER_ERRORS as error:
+            facts = ClusterFacts(waits=plan.waits, failures=tuple(_lasting(error)))
+            await self._report(watched, facts)
+            raise
+        await self._report(watched, ClusterFacts(waits=plan.waits))
         return _WAITING
 
     async def _detach(self, cluster: ObjectMetadata) -> None:

@@ -8,8 +8,7 @@ from typing import Final
 
 from slurmoperator.configuration import checking, devices, inputs, profiles, slurm_conf
 from slurmoperator.configuration.inputs import REFERENCES, ConfigurationInputs
-from slurmruntime.values import faults as bounds
-from slurmruntime.values.faults import Fault, Refused
+from slurmruntime.values.faults import Fault, require_none
 
 MOST_BYTES: Final = 1_000_000
 """Of all files together: they are projected from ConfigMaps, and an object is limited to 1 MiB."""
@@ -46,10 +45,13 @@ class ConfigurationSet:
         return f"{self.digest} {self.write}"
 
 
-def render(sources: ConfigurationInputs) -> ConfigurationSet | Refused:
-    """Return the files, or everything that is wrong; the files in force then stay."""
-    if faults := bounds.bounded(_faults(sources)):
-        return Refused(faults)
+def render(sources: ConfigurationInputs) -> ConfigurationSet:
+    """Return the files.
+
+    Raises:
+        Refusal: with everything that is wrong; the files in force then stay.
+    """
+    require_none(_faults(sources))
     generated = {"slurm.conf": slurm_conf.text(sources)}
     brought: dict[str, str] = {}
     if not sources.controller.spec.external:

@@ -184,24 +184,22 @@ class PartActing:
         )
         if (login_set := plan.host_keys) is not None:
             meta = login_set.metadata
-            wrong = await host_keys.ensure(
+            await host_keys.ensure(
                 self._kube,
                 (meta.namespace, host_keys_secret(meta.name)),
                 HOST_KEY_FILES,
                 has_run=has_run,
                 make=self._keys.host_keys,
-                body=lambda keys: host_keys_body(login_set, keys).body,
+                body=lambda keys: host_keys_body(login_set, keys),
             )
         else:
-            wrong = await secrets.ensure(
+            await secrets.ensure(
                 self._kube,
                 case.watched.metadata.namespace,
                 plan.keys,
                 has_run=has_run or plan.are_keys_used,
                 random_bytes=self._keys.random_bytes,
             )
-        if wrong:
-            raise Refusal(*wrong)
 
     async def _write_authorities(self, case: _Case) -> None:
         tls = case.plan.tls
@@ -209,9 +207,7 @@ class PartActing:
             await self._sources.certificates.write(case.part, tls.authorities)
 
     async def _apply_objects(self, case: _Case) -> None:
-        failure = await owned_objects.apply(self._kube, case.judged, case.owner)
-        if failure is not None:
-            raise failure
+        await owned_objects.apply(self._kube, case.judged, case.owner)
 
     async def _hurry_pods(self, case: _Case) -> None:
         """Touch the pods, so that their kubelets sync new files at once and not within two minutes."""
@@ -241,9 +237,7 @@ class PartActing:
                 continue  # the pod has just gone
 
     async def _delete_leftovers(self, case: _Case) -> None:
-        failure = await owned_objects.withdraw(self._kube, case.plan.unwanted, case.owner)
-        if failure is not None:
-            raise failure
+        await owned_objects.withdraw(self._kube, case.plan.unwanted, case.owner)
 
     async def _rotate_key(self, case: _Case) -> None:
         """Write the next step of a Controller's key if it is due."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from slurmoperator.configuration import changes, partitions, refusals, rendering, slurmdbd_conf
 from slurmoperator.configuration.changes import ConfigurationChange
@@ -14,10 +14,7 @@ from slurmoperator.configuration.rendering import ConfigurationSet
 from slurmoperator.daemons.trials import FilesInForce, TrialOutcome, TrialVerdict
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmruntime.values import faults
-from slurmruntime.values.faults import Fault, Refusal, Refused, bounded
-
-Bodies = Sequence[Mapping[str, Any]]
-"""Desired Kubernetes objects, each as server-side apply takes it."""
+from slurmruntime.values.faults import Fault, Refusal, require_none
 
 _MOST_NAMED: Final = 3
 """How many NodeSets a message names at most."""
@@ -125,7 +122,7 @@ def plan_configuration(
     """
     follow: frozenset[str] | None = None
     try:
-        desired = _rendered(inputs)
+        desired = rendering.render(inputs)
         if in_force is None:
             return ConfigurationPlan(files=desired)
         current = [in_force] if last_desired is None else [in_force, last_desired]
@@ -138,25 +135,17 @@ def plan_configuration(
         ):
             follow, seen = obsolete, reading.of(obsolete)
         undecided = _harmful_changes(current[-1], desired)
-        _require_harmless(inputs, harmful, seen, undecided)
+        require_none(_reasons(inputs, harmful, seen, undecided))
         retained: tuple[ObsoletePartition, ...] = ()
         if obsolete and not inputs.controller.spec.external:
             retained = partitions.retain(desired.files, current, seen)
             lines = tuple(partition.line for partition in retained)
-            desired = _rendered(replace(inputs, obsolete_partitions=lines))
+            desired = rendering.render(replace(inputs, obsolete_partitions=lines))
     except Refusal as refusal:
         return ConfigurationPlan(refused=refusal.text, follow=follow)
     return ConfigurationPlan(
         files=desired, kept_partitions=partitions.explain(retained), follow=follow
     )
-
-
-def _rendered(inputs: ConfigurationInputs) -> ConfigurationSet:
-    match rendering.render(inputs):
-        case Refused(faults=reasons):
-            raise Refusal(*reasons)
-        case rendered:
-            return rendered
 
 
 def _harmful_changes(
@@ -171,16 +160,6 @@ def _harmful_changes(
         for change in changes.compare(before, after)
         if change.takes is ChangeTakes.REFUSED and (change.is_in_both or not moves)
     )
-
-
-def _require_harmless(
-    inputs: ConfigurationInputs,
-    harmful: Iterable[ConfigurationChange],
-    seen: SlurmPartitions,
-    undecided: Iterable[ConfigurationChange],
-) -> None:
-    if reasons := bounded(_reasons(inputs, harmful, seen, undecided)):
-        raise Refusal(*reasons)
 
 
 def _reasons(

@@ -10,10 +10,7 @@ from slurmoperator.configuration import refusals, slurmdbd_conf
 from slurmoperator.configuration.inputs import ConfigurationInputs
 from slurmoperator.configuration.rendering import ConfigurationSet
 from slurmoperator.daemons import deciding, rest_tls, trials
-from slurmoperator.daemons.deciding import (
-    Bodies,
-    ConfigurationPlan,
-)
+from slurmoperator.daemons.deciding import ConfigurationPlan
 from slurmoperator.daemons.rotation import key_rings
 from slurmoperator.daemons.rotation.key_rings import KeyRing, RingReading
 from slurmoperator.daemons.situation import (
@@ -41,13 +38,14 @@ from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.objects.token import TokenObject
 from slurmoperator.objects.workers import namesakes
 from slurmoperator.rendering.accounting import accounting_bodies
-from slurmoperator.rendering.body import Body, digest
+from slurmoperator.rendering.body import digest
 from slurmoperator.rendering.controller import controller_bodies
 from slurmoperator.rendering.leftovers import leftovers
 from slurmoperator.rendering.loginset import login_set_bodies
 from slurmoperator.rendering.restapi import restapi_bodies
 from slurmoperator.rendering.token import token_body, token_faults, token_secret
-from slurmruntime.values.faults import Fault, Refusal, Refused, bounded
+from slurmruntime.model.objects import JsonObject
+from slurmruntime.values.faults import Fault, Refusal, require_none
 
 
 def plan(facts: DaemonFacts) -> PartPlan:
@@ -120,17 +118,15 @@ def _of_controller(facts: ControllerFacts) -> PartPlan:
     user_lines = () if blocking else refusals.user_lines(inputs)
     verdict = deciding.judge(files, trial, facts.in_force, deciding.SLURMCTLD, user_lines)
     nodes = trials.try_nodes(part, files, node_sets, facts.pods)
-    bodies: Bodies = ()
+    bodies: tuple[JsonObject, ...] = ()
     if not ring_refusal:
-        bodies = _bodies(
-            controller_bodies(
-                part,
-                verdict.served.files,
-                facts.site,
-                wanted=files,
-                is_proven=verdict.served.is_proven,
-                key_step=_step(ring),
-            )
+        bodies = controller_bodies(
+            part,
+            verdict.served.files,
+            facts.site,
+            wanted=files,
+            is_proven=verdict.served.is_proven,
+            key_step=_step(ring),
         )
     return PartPlan(
         refused=ring_refusal,
@@ -187,7 +183,7 @@ def _of_accounting(facts: AccountingFacts) -> PartPlan:
     are_used = _are_used(keys, facts.used_secrets)
     storage = part.spec.storage_config
     if part.spec.external or storage is None:
-        bodies = _bodies(accounting_bodies(part, "", site, key_step=step))
+        bodies = accounting_bodies(part, "", site, key_step=step)
         return PartPlan(bodies=bodies, keys=keys, are_keys_used=are_used)
     password = _text(
         facts.password,
@@ -195,7 +191,6 @@ def _of_accounting(facts: AccountingFacts) -> PartPlan:
         "spec.storageConfig.passwordKeyRef",
         "database password",
     )
-    _bodies(accounting_bodies(part, password, site, key_step=step))
     desired = slurmdbd_conf.file(part, password)
     trial = trials.slurmdbd_verdict(facts.pods, desired.tag)
     trial = _patient(trial, facts.awaited, desired.tag, facts.now)
@@ -211,7 +206,7 @@ def _of_accounting(facts: AccountingFacts) -> PartPlan:
         key_step=step,
     )
     return PartPlan(
-        bodies=_bodies(rendered),
+        bodies=rendered,
         keys=keys,
         are_keys_used=are_used,
         configured=verdict.refused,
@@ -238,7 +233,7 @@ def _of_rest_api(facts: RestApiFacts) -> PartPlan:
         presented=tls.presented if tls else None,
         key_step=_step(_ring(facts.ring)),
     )
-    return PartPlan(bodies=_bodies(rendered), tls=tls)
+    return PartPlan(bodies=rendered, tls=tls)
 
 
 def _of_login_set(facts: LoginSetFacts) -> PartPlan:
@@ -257,7 +252,7 @@ def _of_login_set(facts: LoginSetFacts) -> PartPlan:
         secrets=digest([conf]),
         key_step=_step(_ring(facts.ring)),
     )
-    return PartPlan(bodies=_bodies(rendered), host_keys=part)
+    return PartPlan(bodies=rendered, host_keys=part)
 
 
 def _of_token(facts: TokenFacts) -> PartPlan:
@@ -270,14 +265,13 @@ def _of_token(facts: TokenFacts) -> PartPlan:
         username=spec.username,
         lifetime_s=lifetime_s,
     )
-    if wrong := bounded((*allowed, *token_faults(part))):
-        raise Refusal(*wrong)
+    require_none((*allowed, *token_faults(part)))
     key = _signing_key(facts)
     encoded = (facts.current or {}).get(token_secret(part).key)
     current = (secrets.decode(encoded or "") or b"").decode(errors="replace")
     request = TokenRequest(user=spec.username, lifetime_s=lifetime_s, is_renewed=spec.refresh)
     signed = tokens.keep_or_sign(request, current, key, now=facts.now)
-    return PartPlan(bodies=(token_body(part, signed.token).body,), token=signed)
+    return PartPlan(bodies=(token_body(part, signed.token),), token=signed)
 
 
 def _signing_key(facts: TokenFacts) -> bytes:
@@ -335,11 +329,3 @@ def _text(secret: Data | None, reference: KeyOfObject, at: str, content: str) ->
         text = f"there is no Secret {reference.name}: create it with the {content}"
         raise Refusal(Fault(f"{at}.name", text))
     return secrets.text(secret, reference, at)
-
-
-def _bodies(rendered: tuple[Body, ...] | Refused) -> Bodies:
-    match rendered:
-        case Refused(faults=reasons):
-            raise Refusal(*reasons)
-        case bodies:
-            return tuple(body.body for body in bodies)

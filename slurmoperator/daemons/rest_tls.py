@@ -17,7 +17,7 @@ from slurmruntime.kube import secrets as kube_secrets
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.secrets import Secret
 from slurmruntime.process.clock import Clock
-from slurmruntime.values.faults import Fault, Refusal, bounded
+from slurmruntime.values.faults import Fault, Refusal, require_none
 
 _CHECKS_PER_LIFETIME: Final = 60
 
@@ -97,8 +97,7 @@ def _plan_users(
         raise Refusal(Fault(f"metadata.annotations[{restapis.TLS_SECRET_ANNOTATION}]", text))
     data = existing.values
     host = f"{restapis.service_name(part.metadata.name)}.{part.metadata.namespace}.svc"
-    if wrong := bounded(certificates.user_certificate_faults(secret, data, host, now=now)):
-        raise Refusal(*wrong)
+    require_none(certificates.user_certificate_faults(secret, data, host, now=now))
     return TlsPlan(presented=RestTls(mounted=secret, trusted=data[restapis.TRUSTED]))
 
 
@@ -157,4 +156,4 @@ class RestCertificates:
             await kube_secrets.change(self.kube, namespace, authorities.existing, authorities.data)
             return
         body = tls.authorities_body(part, authorities.name, authorities.data)
-        await secrets.create(self.kube, body.body)
+        await secrets.create(self.kube, body)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from slurmoperator.daemons import trials
-from slurmoperator.daemons.deciding import Bodies, PartitionReading
+from slurmoperator.daemons.deciding import PartitionReading
 from slurmoperator.daemons.rest_tls import TlsFacts, TlsPlan
 from slurmoperator.daemons.rotation.key_rings import KeyRing, RingReading
 from slurmoperator.daemons.trials import FilesInForce, NodeTrials, PendingVerdict, TrialPod
@@ -19,6 +19,7 @@ from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.objects.token import TokenObject
 from slurmoperator.rendering.site import ControlSite
+from slurmruntime.model.objects import JsonObject
 from slurmruntime.values.faults import Fault
 
 Data = Mapping[str, str]
@@ -122,8 +123,9 @@ class PartPlan:
 
     refused: str = ""
     """What is wrong with the object or with what it refers to; then nothing is written."""
-    bodies: Bodies = ()
-    unwanted: Bodies = ()
+    bodies: tuple[JsonObject, ...] = ()
+    """Each as server-side apply takes it."""
+    unwanted: tuple[JsonObject, ...] = ()
     """apiVersion, kind, name and namespace of what we may have created and that is no longer desired."""
     keys: tuple[KeyReference, ...] = ()
     are_keys_used: bool = False

@@ -2,18 +2,19 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from slurmoperator.keys import secrets
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.values.faults import Fault
+from slurmruntime.model.objects import JsonObject
+from slurmruntime.values.faults import Fault, Refusal
 
 HostKeys = Callable[[], Awaitable[Mapping[str, bytes]]]
 """Makes new private keys and their public halves, by file name."""
-HostKeysBody = Callable[[Mapping[str, bytes]], Mapping[str, Any]]
+HostKeysBody = Callable[[Mapping[str, bytes]], JsonObject]
 """Makes the Secret that holds the keys."""
 
 _RSA_BITS: Final = 3072
@@ -30,8 +31,8 @@ async def ensure(
     has_run: bool,
     make: HostKeys,
     body: HostKeysBody,
-) -> tuple[Fault, ...]:
-    """Create the Secret if it does not exist, and return what is wrong with it.
+) -> None:
+    """Create the Secret if it does not exist.
 
     Args:
         where: the namespace and name of the Secret.
@@ -40,22 +41,20 @@ async def ensure(
             users, so a lost Secret is reported and not replaced.
 
     Raises:
+        Refusal: the Secret is not as expected.
         KubeError: the Secret was not read or not created, or that is unknown: try again.
     """
     namespace, name = where
     secret = await secrets.read(kube, namespace, name)
     if secret is None and has_run:
         text = "it is missing, and login pods run with its keys: restore it. If it is lost, delete their Deployment; new keys are then made"
-        return (Fault(f"Secret {name}", text),)
+        raise Refusal(Fault(f"Secret {name}", text))
     if secret is None:
         secret = await secrets.create(kube, body(await make()))
     missing = [file for file in files if not secret.get(file)]
-    if not missing:
-        return ()
-    text = (
-        f"it has no {', '.join(missing)}: add the files that ssh-keygen makes, or delete the Secret"
-    )
-    return (Fault(f"Secret {name}", text),)
+    if missing:
+        text = f"it has no {', '.join(missing)}: add the files that ssh-keygen makes, or delete the Secret"
+        raise Refusal(Fault(f"Secret {name}", text))
 
 
 async def generate() -> Mapping[str, bytes]:

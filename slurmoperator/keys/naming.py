@@ -8,7 +8,7 @@ from typing import Final
 from slurmoperator.objects.accounting import AccountingSpec
 from slurmoperator.objects.controller import ControllerSpec
 from slurmoperator.objects.parts import KeyOfObject
-from slurmruntime.values.faults import Fault
+from slurmruntime.values.faults import Fault, Refusal
 
 
 class KeyUse(enum.Enum):
@@ -72,13 +72,16 @@ def still_needed(keys: Iterable[KeyReference], step: int) -> tuple[KeyReference,
     )
 
 
-def decide(
+def find_missing(
     keys: Iterable[KeyReference], seen: Mapping[str, ValueLengths], *, has_run: bool
-) -> tuple[Mapping[str, ValueLengths], tuple[Fault, ...]]:
-    """Return the Secrets to create, by name, and what is wrong with those that exist or should exist.
+) -> Mapping[str, ValueLengths]:
+    """Return the Secrets to create, by name.
 
     If the object has run, daemons may have a key already. With a new one, daemons that start could not talk to those that run, so
     a lost Secret is reported and not replaced.
+
+    Raises:
+        Refusal: with what is wrong with those that exist or should exist.
     """
     missing: dict[str, dict[str, int]] = {}
     faults: list[Fault] = []
@@ -100,7 +103,9 @@ def decide(
         else:
             lengths = missing.setdefault(key.secret, {})
             lengths[key.key] = max(lengths.get(key.key, 0), MADE_BYTES[key.use])
-    return {} if faults else dict(sorted(missing.items())), tuple(faults)
+    if faults:
+        raise Refusal(*faults)
+    return dict(sorted(missing.items()))
 
 
 def mismatches(controller: ControllerSpec, accounting: AccountingSpec) -> Iterator[Fault]:

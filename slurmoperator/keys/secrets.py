@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -13,6 +13,7 @@ from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube import errors, paths, resource
 from slurmruntime.kube.client import KubeClient
+from slurmruntime.model.objects import JsonObject
 from slurmruntime.values.faults import Fault, Refusal
 
 RandomBytes = Callable[[int], bytes]
@@ -44,10 +45,11 @@ async def ensure(
     *,
     has_run: bool,
     random_bytes: RandomBytes,
-) -> tuple[Fault, ...]:
-    """Create the Secrets that are missing, and return what is wrong with the others; see `naming.decide`.
+) -> None:
+    """Create the Secrets that are missing; see `naming.find_missing`.
 
     Raises:
+        Refusal: some are not as expected.
         KubeError: a Secret was not read or not created, or that is unknown: try again.
     """
     keys = tuple(keys)
@@ -56,14 +58,10 @@ async def ensure(
         for name in sorted({key.secret for key in keys})
         if (existing := await read(kube, namespace, name)) is not None
     }
-    missing, faults = naming.decide(keys, seen, has_run=has_run)
-    created: dict[str, ValueLengths] = {}
-    for name, lengths in missing.items():
+    for name, lengths in naming.find_missing(keys, seen, has_run=has_run).items():
         data = {key: random_bytes(length) for key, length in lengths.items()}
-        created[name] = await create(kube, secret_body(namespace, name, data, is_immutable=True))
-    if not created:
-        return faults
-    return naming.decide(keys, {**seen, **created}, has_run=True)[1]
+        seen[name] = await create(kube, secret_body(namespace, name, data, is_immutable=True))
+    naming.find_missing(keys, seen, has_run=True)  # others may have created one in between
 
 
 async def read(kube: KubeClient, namespace: str, name: str) -> ValueLengths | None:
@@ -92,7 +90,7 @@ async def get(kube: KubeClient, plural: str, namespace: str, name: str) -> DataO
 
 def secret_body(
     namespace: str, name: str, data: Mapping[str, bytes], *, is_immutable: bool
-) -> Mapping[str, Any]:
+) -> JsonObject:
     """Return a Secret without an owner, so that it outlives the objects that use it."""
     return {
         "apiVersion": "v1",
@@ -108,7 +106,7 @@ def secret_body(
     }
 
 
-async def create(kube: KubeClient, body: Mapping[str, Any]) -> ValueLengths:
+async def create(kube: KubeClient, body: JsonObject) -> ValueLengths:
     """Create a Secret and return the lengths of its values; if it exists by now, those of the existing one.
 
     Raises:

@@ -17,7 +17,7 @@ from slurmruntime.kube.apply.owned_objects import ObjectOwner
 from slurmruntime.kube.apply.ownership import Ownership
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.values import faults
-from slurmruntime.values.errors import PeerError
+from slurmruntime.values.errors import PEER_ERRORS, PeerError
 
 KeySteps = Callable[[NodeSetObject], int]
 """Returns the version of the daemons' key that new workers get: see `slurmoperator.keys.rings`."""
@@ -54,7 +54,7 @@ class OwnedObjects:
             KubeError: they could not be read.
         """
         meta = node_set.metadata
-        bodies = [node_set_body.body for node_set_body in node_set_bodies(node_set)]
+        bodies = node_set_bodies(node_set)
         owner = ObjectOwner(
             uid=meta.uid,
             manager=MANAGER,
@@ -72,11 +72,11 @@ class OwnedObjects:
             hint = f"annotate the NodeSet with {TAKE_OVER_ANNOTATION}=true to take over objects without another controller"
             text = faults.shortened("; ".join((*foreign, hint)))
             return ObjectsResult(refusal=Refusal(reason="NotOurs", text=text))
-        failure = await owned_objects.apply(self._kube, verdicts, owner)
-        if failure is None:
+        try:
+            await owned_objects.apply(self._kube, verdicts, owner)
             unwanted = leftovers("NodeSet", meta, bodies)
-            failure = await owned_objects.withdraw(self._kube, unwanted, owner)
-        if failure is not None:
+            await owned_objects.withdraw(self._kube, unwanted, owner)
+        except PEER_ERRORS as failure:
             return ObjectsResult(failures=(failure,))
         self._seen[meta.uid] = (desired, self._monotonic() + RECHECK_S)
         return ObjectsResult()

@@ -14,7 +14,6 @@ from slurmoperator.rendering.access import network, services
 from slurmoperator.rendering.body import (
     CONFIGURATION_ANNOTATION,
     PROVEN_ANNOTATION,
-    Body,
     BodyOwner,
     owned_body,
     restart_digest,
@@ -27,7 +26,7 @@ from slurmoperator.rendering.site import (
     wanted_slurmdbd_conf_name,
 )
 from slurmruntime.model.objects import JsonDict, JsonObject
-from slurmruntime.values.faults import Fault, Refused, bounded
+from slurmruntime.values.faults import Fault, require_none
 
 SLURMDBD: Final = "slurmdbd"
 CONFIGURATION: Final = "configuration"
@@ -58,8 +57,8 @@ def accounting_bodies(
     in_force: ConfigurationSet | None = None,
     is_proven: bool = False,
     key_step: int = 0,
-) -> tuple[Body, ...] | Refused:
-    """Return all bodies of an Accounting, or what is wrong with it; none if slurmdbd is external.
+) -> tuple[JsonObject, ...]:
+    """Return all bodies of an Accounting; none if slurmdbd is external.
 
     Args:
         password: of its database, from the Secret that it names. Only Secrets among the bodies
@@ -67,11 +66,13 @@ def accounting_bodies(
         in_force: the configuration that slurmdbd uses now; None if it is the desired one.
         is_proven: whether a slurmdbd has served with `in_force`.
         key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`.
+
+    Raises:
+        Refusal: with everything that is wrong with it.
     """
     if accounting.spec.external:
         return ()
-    if faults := bounded(_faults(accounting, password)):
-        return Refused(faults)
+    require_none(_faults(accounting, password))
     owner = BodyOwner(kind="Accounting", metadata=accounting.metadata, app=SLURMDBD)
     name = f"{accounting.metadata.name}-accounting"
     wanted = slurmdbd_conf.file(accounting, password)
@@ -102,7 +103,7 @@ def accounting_bodies(
 
 def _secret(
     owner: BodyOwner, name: str, files: ConfigurationSet, *, is_proven: bool = False
-) -> Body:
+) -> JsonDict:
     annotations = {CONFIGURATION_ANNOTATION: files.digest}
     if is_proven:
         annotations[PROVEN_ANNOTATION] = files.tag

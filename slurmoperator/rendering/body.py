@@ -21,23 +21,6 @@ PROVEN_ANNOTATION: Final = "slurm-bridge.dev/seen-in-force"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Body:
-    """One object for server-side apply."""
-
-    api_version: str
-    kind: str
-    name: str
-    namespace: str
-    body: JsonObject
-    """The complete object, `apiVersion`, `kind` and `metadata` included; we add no nulls."""
-
-    @property
-    def digest(self) -> str:
-        """The SHA-256 of the body: 64 hexadecimal digits."""
-        return digest([self.body])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BodyOwner:
     """The object that bodies are rendered for; it owns them."""
 
@@ -86,7 +69,7 @@ def owned_body(
     added: ExtraMetadata | None = None,
     annotations: Mapping[str, str] | None = None,
     parts: JsonObject,
-) -> Body:
+) -> JsonDict:
     """Return the body of an object with an owner: `parts` are `spec`, `data` and so on. Our annotations win over the user's (`added`)."""
     metadata = {
         "name": name,
@@ -94,13 +77,7 @@ def owned_body(
         **merge_metadata(added, labels=owner.labels, annotations=annotations or {}),
         "ownerReferences": [owner_reference(owner)],
     }
-    return Body(
-        api_version=api_version,
-        kind=kind,
-        name=name,
-        namespace=owner.metadata.namespace,
-        body={"apiVersion": api_version, "kind": kind, "metadata": metadata, **parts},
-    )
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **parts}
 
 
 def merge_metadata(

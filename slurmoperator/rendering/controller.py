@@ -14,7 +14,6 @@ from slurmoperator.rendering.access import monitoring, network, services
 from slurmoperator.rendering.body import (
     CONFIGURATION_ANNOTATION,
     PROVEN_ANNOTATION,
-    Body,
     BodyOwner,
     owned_body,
     restart_digest,
@@ -26,8 +25,8 @@ from slurmoperator.rendering.site import (
     wanted_configuration_name,
     workers_service,
 )
-from slurmruntime.model.objects import JsonDict
-from slurmruntime.values.faults import Fault, Refused, bounded
+from slurmruntime.model.objects import JsonDict, JsonObject
+from slurmruntime.values.faults import Fault, require_none
 
 _APP: Final = "slurmctld"
 _STATE_VOLUME: Final = "statesave"
@@ -66,17 +65,19 @@ def controller_bodies(
     wanted: ConfigurationSet | None = None,
     is_proven: bool = False,
     key_step: int = 0,
-) -> tuple[Body, ...] | Refused:
-    """Return all bodies of a Controller, or everything that is wrong with it.
+) -> tuple[JsonObject, ...]:
+    """Return all bodies of a Controller.
 
     Args:
         files: the Slurm configuration that is in force.
         wanted: the desired configuration, checked; None if it is `files`.
         is_proven: whether a slurmctld has served with `files`.
         key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`.
+
+    Raises:
+        Refusal: with everything that is wrong with it.
     """
-    if faults := bounded(_faults(controller)):
-        return Refused(faults)
+    require_none(_faults(controller))
     owner = BodyOwner(kind="Controller", metadata=controller.metadata, app=_APP)
     name = controller.metadata.name
     workers = {APP_LABEL: "slurmd", CLUSTER_LABEL: name}
@@ -111,7 +112,7 @@ def controller_bodies(
 
 def _configuration(
     owner: BodyOwner, name: str, files: ConfigurationSet, *, is_proven: bool
-) -> Body:
+) -> JsonDict:
     annotations = {CONFIGURATION_ANNOTATION: files.digest}
     if is_proven:
         annotations[PROVEN_ANNOTATION] = files.tag
@@ -119,7 +120,7 @@ def _configuration(
     return owned_body(owner, "ConfigMap", name, annotations=annotations, parts=parts)
 
 
-def _wanted(owner: BodyOwner, name: str, files: ConfigurationSet) -> Body:
+def _wanted(owner: BodyOwner, name: str, files: ConfigurationSet) -> JsonDict:
     annotations = {CONFIGURATION_ANNOTATION: files.digest}
     data = {**files.files, trying.WRITE_FILE: files.write}
     return owned_body(
@@ -146,7 +147,7 @@ def _stateful_set(
     restarted_for: str,
     *,
     key_step: int,
-) -> Body:
+) -> JsonDict:
     pod = f"{controller.metadata.name}-controller"
     state = controller.spec.persistence or StatePersistence()
     spec: JsonDict = {

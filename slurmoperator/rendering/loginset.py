@@ -9,7 +9,7 @@ from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.loginset import LoginSetObject
 from slurmoperator.rendering import pods, ssh
 from slurmoperator.rendering.access import network, services
-from slurmoperator.rendering.body import Body, BodyOwner, digest, owned_body
+from slurmoperator.rendering.body import BodyOwner, digest, owned_body
 from slurmoperator.rendering.site import (
     SLURM_USER_ID,
     ControlSite,
@@ -18,7 +18,7 @@ from slurmoperator.rendering.site import (
     workers_domain,
 )
 from slurmruntime.model.objects import JsonDict, JsonObject
-from slurmruntime.values.faults import Fault, Refused, bounded
+from slurmruntime.values.faults import Fault, require_none
 
 LOGIN_APP: Final = "login"
 _SACKD: Final = {"name": "sackd-dir", "mountPath": "/run/slurm"}
@@ -37,7 +37,7 @@ def host_keys_secret(login_set: str) -> str:
     return f"{login_set}-ssh-host-keys"
 
 
-def host_keys_body(login_set: LoginSetObject, keys: Mapping[str, bytes]) -> Body:
+def host_keys_body(login_set: LoginSetObject, keys: Mapping[str, bytes]) -> JsonDict:
     """Return the Secret with all host keys. It is created once: pods with other keys would look like an attack."""
     data = {file: base64.b64encode(key).decode() for file, key in sorted(keys.items())}
     return owned_body(
@@ -50,23 +50,24 @@ def host_keys_body(login_set: LoginSetObject, keys: Mapping[str, bytes]) -> Body
 
 def login_set_bodies(
     login_set: LoginSetObject,
-    controller: ControllerObject | None,
+    controller: ControllerObject,
     site: ControlSite,
     *,
     secrets: str = "",
     key_step: int = 0,
-) -> tuple[Body, ...] | Refused:
-    """Return all bodies of a LoginSet except its host keys, or everything that is wrong with it.
+) -> tuple[JsonObject, ...]:
+    """Return all bodies of a LoginSet except its host keys.
 
     Args:
-        controller: the Controller that it names; None if it does not exist.
+        controller: the Controller that it names.
         secrets: digest of sssd.conf; a change restarts the pods, which ends all sessions.
         key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`. A change
             restarts the pods, too.
+
+    Raises:
+        Refusal: with everything that is wrong with it.
     """
-    faults = bounded(_faults(login_set, controller))
-    if faults or controller is None or (key := controller.spec.slurm_key_ref) is None:
-        return Refused(faults)
+    require_none(_faults(login_set, controller))
     owner = _owner(login_set)
     name = login_set.metadata.name
     data = {
@@ -80,7 +81,7 @@ def login_set_bodies(
         **({"strategy": login_set.spec.strategy} if login_set.spec.strategy else {}),
         "template": pods.template(
             owner,
-            _specification(login_set, controller, pods.slurm_key(key, key_step), site),
+            _specification(login_set, controller, site, key_step=key_step),
             login_set.spec.template,
             restarted_for=digest([data, secrets]),
             priority_class=site.priority_class,
@@ -102,7 +103,7 @@ def _config_map(login_set: str) -> str:
     return f"{login_set}-ssh-config"
 
 
-def _faults(login_set: LoginSetObject, controller: ControllerObject | None) -> Iterator[Fault]:
+def _faults(login_set: LoginSetObject, controller: ControllerObject) -> Iterator[Fault]:
     yield from names.faults("LoginSet", login_set.metadata.name)
     yield from services.faults(login_set.spec.service)
     yield from controller_faults(login_set.spec.controller_ref.name, controller)
@@ -111,8 +112,9 @@ def _faults(login_set: LoginSetObject, controller: ControllerObject | None) -> I
 def _specification(
     login_set: LoginSetObject,
     controller: ControllerObject,
-    slurm_key: JsonObject,
     site: ControlSite,
+    *,
+    key_step: int,
 ) -> JsonDict:
     spec = login_set.spec
     name = login_set.metadata.name
@@ -130,7 +132,11 @@ def _specification(
         "volumes": [
             {"name": pods.ETC_VOLUME, **pods.MEMORY},
             {"name": _SACKD["name"], **pods.MEMORY},
-            pods.projected(str(_SOURCE_MOUNT["name"]), 0o600, [slurm_key]),
+            pods.projected(
+                str(_SOURCE_MOUNT["name"]),
+                0o600,
+                pods.slurm_key(controller.spec.slurm_key_ref, key_step),
+            ),
             ssh.host_keys_volume(host_keys_secret(name)),
             ssh.config_volume(_config_map(name), (ssh.SSHD_FILE, ssh.KEYS_FILE)),
             ssh.sssd_volume(spec.sssd_conf_ref),

@@ -181,19 +181,19 @@ def secret_file(key: KeyOfObject, path: str) -> JsonDict:
     return {"secret": {"name": key.name, "items": [{"key": key.key, "path": path}]}}
 
 
-def slurm_key(key: KeyOfObject, step: int) -> JsonDict:
+def slurm_key(key: KeyOfObject | None, step: int) -> list[JsonDict]:
     """Return the key of Slurm's daemons, or a step of its rotation, as a file of a projected volume; step 0 is the key itself."""
+    if key is None:
+        return []
     if not step:
-        return secret_file(key, "slurm.key")
+        return [secret_file(key, "slurm.key")]
     item = rings.ring_item(key.key, step)
-    return secret_file(KeyOfObject(name=rings.ring_secret(key.name), key=item), "slurm.jwks")
+    return [secret_file(KeyOfObject(name=rings.ring_secret(key.name), key=item), "slurm.jwks")]
 
 
 def daemon_keys(spec: ControllerSpec | AccountingSpec, key_step: int) -> list[JsonDict]:
     """Return the keys that an object names for its daemon, as files of a projected volume."""
-    keys: list[JsonDict] = []
-    if spec.slurm_key_ref is not None:
-        keys.append(slurm_key(spec.slurm_key_ref, key_step))
+    keys = slurm_key(spec.slurm_key_ref, key_step)
     if (jwt_key := spec.jwt_key_ref or spec.jwt_hs256_key_ref) is not None:
         keys.append(secret_file(jwt_key, "jwt.key"))
     if spec.jwks_key_ref is not None:

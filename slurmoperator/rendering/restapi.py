@@ -12,12 +12,12 @@ from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.rendering import pods
 from slurmoperator.rendering.access import network, services, tls
 from slurmoperator.rendering.access.tls import RestTls
-from slurmoperator.rendering.body import Body, BodyOwner, owned_body, restart_digest
+from slurmoperator.rendering.body import BodyOwner, owned_body, restart_digest
 from slurmoperator.rendering.site import ControlSite, configuration_name, controller_faults
 from slurmruntime.crd import restapis
 from slurmruntime.crd.restapis import SLURMRESTD_PORT
 from slurmruntime.model.objects import JsonDict, JsonObject
-from slurmruntime.values.faults import Fault, Refused, bounded
+from slurmruntime.values.faults import Fault, require_none
 
 _APP: Final = "slurmrestd"
 _NOBODY: Final = {"runAsNonRoot": True, "runAsUser": 65534, "runAsGroup": 65534}
@@ -26,24 +26,25 @@ _FILE: Final = "slurm.conf"
 
 def restapi_bodies(
     rest_api: RestApiObject,
-    controller: ControllerObject | None,
+    controller: ControllerObject,
     files: ConfigurationSet,
     site: ControlSite,
     *,
     presented: RestTls | None,
     key_step: int = 0,
-) -> tuple[Body, ...] | Refused:
-    """Return all bodies of a RestApi, or everything that is wrong with it.
+) -> tuple[JsonObject, ...]:
+    """Return all bodies of a RestApi.
 
     Args:
-        controller: the Controller that it names; None if it does not exist.
+        controller: the Controller that it names.
         files: the Controller's configuration.
         presented: certificate and CA for TLS; None for plain HTTP.
         key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`.
+
+    Raises:
+        Refusal: with everything that is wrong with it.
     """
-    faults = bounded(_faults(rest_api, controller))
-    if faults or controller is None or (key := controller.spec.slurm_key_ref) is None:
-        return Refused(faults)
+    require_none(_faults(rest_api, controller))
     owner = BodyOwner(kind="RestApi", metadata=rest_api.metadata, app=_APP)
     name = restapis.service_name(rest_api.metadata.name)
     # slurmrestd reads the file only at startup, and depends only on what slurmctld cannot reconfigure either.
@@ -54,7 +55,7 @@ def restapi_bodies(
         "selector": {"matchLabels": owner.selecting},
         "template": pods.template(
             owner,
-            _specification(rest_api, controller, pods.slurm_key(key, key_step), site, presented),
+            _specification(rest_api, controller, site, presented, key_step=key_step),
             rest_api.spec.template,
             restarted_for=restarted_for,
             priority_class=site.priority_class,
@@ -68,7 +69,7 @@ def restapi_bodies(
     )
 
 
-def _faults(rest_api: RestApiObject, controller: ControllerObject | None) -> Iterator[Fault]:
+def _faults(rest_api: RestApiObject, controller: ControllerObject) -> Iterator[Fault]:
     yield from names.faults("RestApi", rest_api.metadata.name)
     yield from services.faults(rest_api.spec.service)
     yield from controller_faults(rest_api.spec.controller_ref.name, controller)
@@ -81,15 +82,16 @@ def _faults(rest_api: RestApiObject, controller: ControllerObject | None) -> Ite
 def _specification(
     rest_api: RestApiObject,
     controller: ControllerObject,
-    slurm_key: JsonObject,
     site: ControlSite,
     presented: RestTls | None,
+    *,
+    key_step: int,
 ) -> JsonDict:
     sources = [
         pods.config_file(
             KeyOfObject(name=configuration_name(controller.metadata.name), key=_FILE), _FILE
         ),
-        slurm_key,
+        *pods.slurm_key(controller.spec.slurm_key_ref, key_step),
     ]
     slurmrestd = _slurmrestd(rest_api, controller, site, presented)
     volumes = [pods.projected(pods.ETC_VOLUME, 0o600, sources)]

@@ -7,7 +7,8 @@ from typing import Final
 
 from slurmoperator.objects.parts import KeyOfObject
 from slurmoperator.objects.token import TokenObject
-from slurmoperator.rendering.body import Body, BodyOwner, owned_body
+from slurmoperator.rendering.body import BodyOwner, owned_body
+from slurmruntime.model.objects import JsonDict
 from slurmruntime.values.faults import Fault
 
 _KEY: Final = "SLURM_JWT"
@@ -21,7 +22,7 @@ def token_secret(token: TokenObject) -> KeyOfObject:
     return token.spec.secret_ref or KeyOfObject(name=name, key=_KEY)
 
 
-def token_body(token: TokenObject, signed: str) -> Body:
+def token_body(token: TokenObject, signed: str) -> JsonDict:
     """Return the Secret with a signed token."""
     secret = token_secret(token)
     owner = BodyOwner(kind="Token", metadata=token.metadata, app="token")

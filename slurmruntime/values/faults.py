@@ -92,18 +92,7 @@ class Refusal(Exception):
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A request that cannot be met, with all its faults; never empty."""
-
-    faults: tuple[Fault, ...]
-
-    @property
-    def text(self) -> str:
-        """The faults on one line, short enough to be published anywhere."""
-        return one_line(self.faults)
-
-    @property
-    def is_of_nodes(self) -> bool:
-        """True if other nodes would fix all of it."""
-        return all(fault.is_of_nodes for fault in self.faults)
+def require_none(faults: Iterable[Fault]) -> None:
+    """Raise a Refusal with the first faults, if there are any."""
+    if first := bounded(faults):
+        raise Refusal(*first)

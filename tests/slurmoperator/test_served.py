@@ -15,7 +15,6 @@ from slurmoperator.objects.definitions import definitions
 from slurmoperator.objects.kinds import KINDS
 from slurmoperator.objects.names import LONGEST
 from slurmoperator.rendering.node_sets.worker import worker_pod
-from slurmruntime.values.faults import Refused
 from tests.servers import wait_until
 from tests.slurmoperator.examples import BY_NAME, SPECS, Manifest, manifest, path
 from tests.slurmoperator.rendering.given import MADE_FOR, SITE, given, rendered
@@ -308,13 +307,12 @@ def test_an_api_server_accepts_all_that_is_made_for_an_object(
 ) -> None:
     name = "a" * LONGEST.get(kind, 58) if longest else "site"
     for each in rendered(given(kind, name, namespace=namespace)):
-        accepted(control_plane, each.body)
+        accepted(control_plane, each)
 
 
 def test_an_api_server_accepts_the_pod_of_a_worker(control_plane: Sandbox, namespace: str) -> None:
     node_set, controller = (given(kind, namespace=namespace) for kind in ("NodeSet", "Controller"))
     pod = worker_pod(node_set, 7, controller, SITE)
-    assert not isinstance(pod, Refused)
     accepted(control_plane, worker_bodies.pod_body(node_set, NewWorker(key=7), pod, digest="1"))
 
 

@@ -15,7 +15,7 @@ from sandbox import assets, identity, nss, ports, slurm
 from sandbox.assets import Asset, AssetName
 from sandbox.instance import make_folder, write_private
 from slurmoperator.configuration.rendering import render
-from slurmruntime.values.faults import Refused
+from slurmruntime.values.faults import Refusal
 from tests.servers import wait_until
 from tests.slurmoperator.configuration.given import files, inputs, node_set
 
@@ -80,9 +80,8 @@ def test_slurmctld_starts_with_what_we_make(asset: Asset, folder: Path, *, misty
     made = dict(files(inputs(*SETS, **FULL)))  # type: ignore[arg-type]
     if mistyped:
         extra = f"{FULL['extraConf']}SchedulerTyp=sched/backfill\n"
-        refused = render(inputs(*SETS, **{**FULL, "extraConf": extra}))  # type: ignore[arg-type]
-        assert isinstance(refused, Refused)
-        assert "line 7: slurm.conf has no parameter SchedulerTyp" in refused.text
+        with pytest.raises(Refusal, match=r"line 7: slurm\.conf has no parameter SchedulerTyp"):
+            render(inputs(*SETS, **{**FULL, "extraConf": extra}))  # type: ignore[arg-type]
         made["slurm.conf"] += "SchedulerTyp=sched/backfill\n"
     for name, text in made.items():
         (folder / name).write_text(placed(text, folder, asset) if name == "slurm.conf" else text)

@@ -231,7 +231,7 @@ def _canonical(data: bytes | msgspec.Raw) -> bytes:
 
 def _body(node_set: NodeSetObject, current: bytes, plan: RevisionPlan) -> dict[str, Any]:
     owner = BodyOwner(kind="NodeSet", metadata=node_set.metadata, app=WORKER_APP)
-    body = owned_body(
+    return owned_body(
         owner,
         "ControllerRevision",
         f"{node_set.metadata.name}-{plan.hash}",
@@ -239,7 +239,6 @@ def _body(node_set: NodeSetObject, current: bytes, plan: RevisionPlan) -> dict[s
         added=ExtraMetadata(labels={names.DIGEST_LABEL: plan.hash}),
         parts={"revision": plan.number, "data": msgspec.json.decode(current)},
     )
-    return dict(body.body)
 
 
 def _path(node_set: NodeSetObject, name: str) -> str:

@@ -7,8 +7,8 @@ from typing import Final
 
 from slurmoperator.objects.controller import ControllerMetrics, MetricsPage, ScrapeMonitor
 from slurmoperator.objects.parts import ExtraMetadata
-from slurmoperator.rendering.body import Body, BodyOwner, owned_body
-from slurmruntime.model.objects import JsonDict
+from slurmoperator.rendering.body import BodyOwner, owned_body
+from slurmruntime.model.objects import JsonDict, JsonObject
 
 SERVICE_MONITOR: Final = ("monitoring.coreos.com/v1", "ServiceMonitor")
 _PAGES: Final = tuple(
@@ -18,7 +18,7 @@ _PAGES: Final = tuple(
 
 def service_monitor(
     owner: BodyOwner, service: str, metrics: ControllerMetrics | None
-) -> tuple[Body, ...]:
+) -> tuple[JsonObject, ...]:
     """Return the ServiceMonitor for an owner's Service, under the Service's name, if it is enabled."""
     monitor = metrics.service_monitor if metrics else None
     if monitor is None or not monitor.enabled:

@@ -10,7 +10,7 @@ from typing import Final
 
 from slurmoperator.configuration.slurm_conf import SLURMCTLD_PORT, SLURMD_PORT, SLURMDBD_PORT
 from slurmoperator.objects.labels import APP_LABEL
-from slurmoperator.rendering.body import Body, BodyOwner, owned_body
+from slurmoperator.rendering.body import BodyOwner, owned_body
 from slurmoperator.rendering.site import NetworkSite
 from slurmoperator.rendering.ssh import SSH_PORT
 from slurmruntime.crd.restapis import SLURMRESTD_PORT
@@ -65,7 +65,7 @@ def network_policy(
     *,
     app: str = "",
     selecting: Mapping[str, str] | None = None,
-) -> tuple[Body, ...]:
+) -> tuple[JsonObject, ...]:
     """Return the policy for some pods, by default for the daemon and the pods of the owner; none without a site."""
     if site is None:
         return ()

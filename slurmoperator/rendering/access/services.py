@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from slurmoperator.objects.parts import ServicePart
-from slurmoperator.rendering.body import Body, BodyOwner, owned_body
+from slurmoperator.rendering.body import BodyOwner, owned_body
 from slurmoperator.rendering.overlay import merge
+from slurmruntime.model.objects import JsonDict
 from slurmruntime.values.faults import Fault
 
 
@@ -19,7 +20,7 @@ def faults(service: ServicePart | None) -> Iterator[Fault]:
 
 def for_clients(
     owner: BodyOwner, name: str, port: int, service: ServicePart | None, *, also: int | None = None
-) -> Body:
+) -> JsonDict:
     """Return the Service for a daemon's clients. Port `also` must be open in any case, because Slurm's configuration names it."""
     requested = (service.port if service else None) or also or port
     numbers = list(dict.fromkeys((requested, also or requested)))
@@ -46,7 +47,7 @@ def for_clients(
 
 def headless(
     owner: BodyOwner, name: str, selector: Mapping[str, str], *, app: str, port: int
-) -> Body:
+) -> JsonDict:
     """Return a headless Service that gives pods DNS names as soon as they exist, ready or not."""
     spec = {
         "clusterIP": "None",

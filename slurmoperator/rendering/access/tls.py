@@ -11,7 +11,7 @@ from typing import Final
 
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.rendering import pods
-from slurmoperator.rendering.body import Body, BodyOwner, owned_body
+from slurmoperator.rendering.body import BodyOwner, owned_body
 from slurmruntime.crd import restapis
 from slurmruntime.crd.restapis import SLURMRESTD_PORT
 from slurmruntime.model.objects import JsonDict, JsonObject
@@ -96,7 +96,7 @@ def service_hosts(rest_api: str, namespace: str, domain: str) -> frozenset[str]:
     return frozenset({name, inside, f"{inside}.svc", f"{inside}.svc.{domain}"})
 
 
-def tls_bodies(owner: BodyOwner, tls: RestTls) -> tuple[Body, ...]:
+def tls_bodies(owner: BodyOwner, tls: RestTls) -> tuple[JsonObject, ...]:
     """Return the ConfigMap and the Secret that the side-car and clients read."""
     name = restapis.tls_name(owner.name)
     data = {restapis.TRUSTED: tls.trusted.decode(), _CONF: _HAPROXY}
@@ -111,7 +111,9 @@ def tls_bodies(owner: BodyOwner, tls: RestTls) -> tuple[Body, ...]:
     )
 
 
-def authorities_body(rest_api: RestApiObject, name: str, authorities: Mapping[str, bytes]) -> Body:
+def authorities_body(
+    rest_api: RestApiObject, name: str, authorities: Mapping[str, bytes]
+) -> JsonDict:
     """Return the Secret with the CAs of a RestApi and their keys, which is deleted with it; no pod mounts it."""
     owner = BodyOwner(kind="RestApi", metadata=rest_api.metadata, app="slurmrestd")
     data = {key: base64.b64encode(content).decode() for key, content in sorted(authorities.items())}

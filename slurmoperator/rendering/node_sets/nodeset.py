@@ -5,8 +5,9 @@ from typing import Final
 from slurmoperator.objects.labels import PROTECTED_LABEL, WORKER_APP
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.rendering import ssh
-from slurmoperator.rendering.body import Body, BodyOwner, owned_body
+from slurmoperator.rendering.body import BodyOwner, owned_body
 from slurmoperator.rendering.node_sets.worker import ssh_config_map
+from slurmruntime.model.objects import JsonObject
 
 ALL_OF_THEM: Final = 2**31 - 1
 """As `minAvailable`: no protected worker may be evicted, regardless of their number."""
@@ -19,7 +20,7 @@ def budget_name(node_set: str) -> str:
 
 def node_set_bodies(
     node_set: NodeSetObject, *, min_available: int = ALL_OF_THEM
-) -> tuple[Body, ...]:
+) -> tuple[JsonObject, ...]:
     """Return the bodies of a NodeSet other than its pods.
 
     `min_available` protected workers must remain after evictions. An absolute number, because a percentage would depend on the

@@ -27,7 +27,7 @@ from slurmoperator.rendering.site import (
     workers_service,
 )
 from slurmruntime.model.objects import JsonDict, JsonObject
-from slurmruntime.values.faults import Fault, Refused, bounded
+from slurmruntime.values.faults import Fault, Refusal, bounded
 
 _SECURITY: Final[Mapping[WorkerProfile, JsonObject]] = {
     WorkerProfile.PRIVILEGED: {
@@ -76,17 +76,20 @@ def worker_pod(
     site: ControlSite,
     *,
     key_step: int = 0,
-) -> JsonDict | Refused:
-    """Return the pod of a worker without name and owner, or all that is wrong with its template.
+) -> JsonDict:
+    """Return the pod of a worker without name and owner.
 
     Args:
         controller: the Controller that the NodeSet names; None if it does not exist.
         key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`.
+
+    Raises:
+        Refusal: with all that is wrong with its template.
     """
     faults = bounded(_faults(node_set, key, controller))
-    if faults or controller is None or (slurm_key := controller.spec.slurm_key_ref) is None:
-        return Refused(faults)
-    ours = _specification(node_set, key, controller, pods.slurm_key(slurm_key, key_step), site)
+    if faults or controller is None:
+        raise Refusal(*faults)
+    ours = _specification(node_set, key, controller, site, key_step=key_step)
     theirs = {
         field: value
         for field, value in node_set.spec.pod_spec.items()
@@ -203,12 +206,14 @@ def _specification(
     node_set: NodeSetObject,
     key: WorkerKey,
     controller: ControllerObject,
-    slurm_key: JsonObject,
     site: ControlSite,
+    *,
+    key_step: int,
 ) -> JsonDict:
     spec = node_set.spec
     image = str((spec.slurmd or {}).get("image") or site.images.slurmd)
-    volumes = [pods.projected(pods.ETC_VOLUME, 0o600, [slurm_key]), dict(pods.LOG), dict(pods.MARK)]
+    slurm_key = pods.slurm_key(controller.spec.slurm_key_ref, key_step)
+    volumes = [pods.projected(pods.ETC_VOLUME, 0o600, slurm_key), dict(pods.LOG), dict(pods.MARK)]
     if spec.ssh and spec.has_ssh and (sssd := spec.ssh.sssd_conf_ref) is not None:
         volumes.append(ssh.config_volume(ssh_config_map(node_set.metadata.name), (ssh.SSHD_FILE,)))
         volumes.append(ssh.sssd_volume(sssd))

@@ -13,7 +13,6 @@ from slurmruntime.kube.apply import ownership, writes
 from slurmruntime.kube.apply.ownership import Ownership
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.model.objects import JsonObject
-from slurmruntime.values.errors import PEER_ERRORS, PeerError
 
 _log = structlog.get_logger(__name__)
 
@@ -69,45 +68,39 @@ async def _judge_one(client: KubeClient, body: JsonObject, of: ObjectOwner) -> B
     )
 
 
-async def apply(
-    client: KubeClient, judged: Sequence[BodyVerdict], of: ObjectOwner
-) -> PeerError | None:
-    """Apply what is not in force, in order; stop at the first failure and return it."""
+async def apply(client: KubeClient, judged: Sequence[BodyVerdict], of: ObjectOwner) -> None:
+    """Apply what is not in force, in order.
+
+    Raises:
+        KubeError: one of them was not applied, or may or may not have been: the rest was not tried.
+    """
     for verdict in judged:
         if verdict.ownership in (Ownership.IN_FORCE, Ownership.NOT_SERVED):
             continue
         if verdict.ownership is Ownership.LEAVING:
-            return errors.Conflict("PATCH", writes.path(verdict.body), message=verdict.reason)
-        try:
-            await writes.apply(client, verdict.body, manager=of.manager, uid=verdict.uid)
-        except PEER_ERRORS as error:
-            return error
+            raise errors.Conflict("PATCH", writes.path(verdict.body), message=verdict.reason)
+        await writes.apply(client, verdict.body, manager=of.manager, uid=verdict.uid)
         _log.info("belonging.applied", applied=_label(verdict.body), reason=verdict.reason)
-    return None
 
 
-async def withdraw(
-    client: KubeClient, unwanted: Iterable[JsonObject], of: ObjectOwner
-) -> PeerError | None:
-    """Delete objects that we created for the owner and that are no longer wanted; return the first failure.
+async def withdraw(client: KubeClient, unwanted: Iterable[JsonObject], of: ObjectOwner) -> None:
+    """Delete objects that we created for the owner and that are no longer wanted.
 
     Objects that others created, took over or own stay, whatever their names.
 
     Args:
         unwanted: apiVersion, kind, name and namespace of objects that we may have created.
+
+    Raises:
+        KubeError: one of them was not read or not deleted, or may or may not have been: the rest was not tried.
     """
     for body in unwanted:
-        try:
-            current = await writes.find(client, body)
-            if current is None or current.deletion_timestamp is not None:
-                continue
-            if not ownership.is_ours(current, owner_uid=of.uid, manager=of.manager):
-                continue
+        current = await writes.find(client, body)
+        if current is None or current.deletion_timestamp is not None:
+            continue
+        if ownership.is_ours(current, owner_uid=of.uid, manager=of.manager):
             await writes.delete(client, body, uid=current.uid, version=current.resource_version)
-        except PEER_ERRORS as error:
-            return error
-        _log.info("belonging.deleted", deleted=_label(body))
-    return None
+            _log.info("belonging.deleted", deleted=_label(body))
 
 
 def _label(body: JsonObject) -> str:

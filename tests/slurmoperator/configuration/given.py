@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from slurmoperator.configuration.inputs import ConfigurationInputs
-from slurmoperator.configuration.rendering import ConfigurationSet, render
+from slurmoperator.configuration.rendering import render
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.nodeset import NodeSetObject
@@ -46,6 +46,4 @@ def inputs(
 
 
 def files(given: ConfigurationInputs) -> Mapping[str, str]:
-    found = render(given)
-    assert isinstance(found, ConfigurationSet), found.text
-    return found.files
+    return render(given).files

@@ -7,13 +7,16 @@ import pytest
 from slurmoperator.configuration import slurmdbd_conf
 from slurmoperator.configuration.inputs import ConfigurationInputs
 from slurmoperator.configuration.rendering import render
-from slurmruntime.values.faults import Refused
+from slurmruntime.values.faults import Refusal
 from tests.slurmoperator.configuration.given import accounting, files, inputs, node_set
 
 
 def said(given: ConfigurationInputs) -> str:
-    found = render(given)
-    return found.text if isinstance(found, Refused) else ""
+    try:
+        render(given)
+    except Refusal as refusal:
+        return refusal.text
+    return ""
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from slurmoperator.configuration.rendering import render
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.own.profiles import PROFILE_ANNOTATION
-from slurmruntime.values.faults import Refused
+from slurmruntime.values.faults import Refusal
 from tests.slurmoperator.configuration.given import files, inputs, node_set
 
 PLAIN = {
@@ -59,9 +59,9 @@ FILES: dict[str, Any] = {"configFileRefs": [{"name": "files"}]}
 )
 def test_what_needs_privileges_is_refused(spec: dict[str, Any], cgroup: str, wrong: str) -> None:
     maps = {"files": {"cgroup.conf": cgroup}} if cgroup else {}
-    found = render(inputs(with_profile("cpu", "plain"), config_maps=maps, **spec))
-    assert isinstance(found, Refused)
-    assert wrong in found.text
+    with pytest.raises(Refusal) as refused:
+        render(inputs(with_profile("cpu", "plain"), config_maps=maps, **spec))
+    assert wrong in refused.value.text
 
 
 def test_a_cgroup_conf_that_does_without_them_is_taken() -> None:
@@ -72,7 +72,7 @@ def test_a_cgroup_conf_that_does_without_them_is_taken() -> None:
 
 @pytest.mark.parametrize("other", [node_set("gpu"), with_profile("gpu", "privileged")])
 def test_there_is_one_profile_in_a_cluster(other: NodeSetObject) -> None:
-    found = render(inputs(with_profile("cpu", "plain"), other))
-    assert isinstance(found, Refused)
-    assert "NodeSet gpu" in found.text
-    assert "NodeSet cpu has the profile plain" in found.text
+    with pytest.raises(Refusal) as refused:
+        render(inputs(with_profile("cpu", "plain"), other))
+    assert "NodeSet gpu" in refused.value.text
+    assert "NodeSet cpu has the profile plain" in refused.value.text

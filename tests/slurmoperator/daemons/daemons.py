@@ -118,7 +118,7 @@ class WithPods(AppliedTo):
         if worker is not None and (step in steps_of(worker) or self.is_busy):
             return False
         self.seen.append(step)
-        volume = pods.projected(pods.ETC_VOLUME, 0o600, [pods.slurm_key(KEY, step)])
+        volume = pods.projected(pods.ETC_VOLUME, 0o600, pods.slurm_key(KEY, step))
         self.start(WORKER, {"volumes": [volume]})
         return True
 

@@ -21,7 +21,7 @@ def steps(*volumes: Any) -> set[int]:
 @pytest.mark.parametrize("step", [0, 1, 7])
 def test_a_pod_of_ours_has_the_step_that_was_asked_for(step: int) -> None:
     jwt = pods.secret_file(KeyOfObject(name="site-auth-jwt", key="jwt.key"), "jwt.key")
-    volume = pods.projected("slurm-etc", 0o600, [pods.slurm_key(KEY, step), jwt])
+    volume = pods.projected("slurm-etc", 0o600, [*pods.slurm_key(KEY, step), jwt])
     assert {step} == steps(CONFIG, volume)
 
 
@@ -43,6 +43,6 @@ def test_what_others_mount_counts_too(volume: dict[str, Any], expected: set[int]
 
 
 def test_a_pod_may_have_several_and_one_without_volumes_has_none() -> None:
-    both = [pods.slurm_key(KEY, 2), pods.slurm_key(KEY, 3)]
+    both = [*pods.slurm_key(KEY, 2), *pods.slurm_key(KEY, 3)]
     assert {2, 3} == steps(pods.projected("both", 0o600, both))
     assert set() == {*mounted_steps(MountingSpec(), KEY)}

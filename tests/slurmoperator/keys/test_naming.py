@@ -8,19 +8,19 @@ from hypothesis import strategies as st
 from slurmoperator.keys import naming
 from slurmoperator.keys.naming import KeyReference, KeyUse
 from slurmoperator.objects.accounting import AccountingSpec
+from slurmruntime.values.faults import Refusal
 from tests.slurmoperator.keys.specs import SPEC, spec
 
 
 def test_what_does_not_exist_is_made_once_and_both_in_one_secret_if_they_are_named_so() -> None:
-    apart, faults = naming.decide(naming.key_references(spec()), {}, has_run=False)
-    assert faults == ()
+    apart = naming.find_missing(naming.key_references(spec()), {}, has_run=False)
     assert list(apart.items()) == [
         ("slurm-auth-jwt", {"jwt.key": 64}),
         ("slurm-auth-slurm", {"slurm.key": 1024}),
     ]
 
     together = spec(jwtKeyRef=None, jwtHs256KeyRef={"name": "slurm-auth-slurm", "key": "jwt.key"})
-    one, _ = naming.decide(naming.key_references(together), {}, has_run=False)
+    one = naming.find_missing(naming.key_references(together), {}, has_run=False)
     assert one == {"slurm-auth-slurm": {"slurm.key": 1024, "jwt.key": 64}}
 
 
@@ -35,9 +35,10 @@ def test_what_does_not_exist_is_made_once_and_both_in_one_secret_if_they_are_nam
 def test_a_key_that_daemons_have_already_is_never_made_anew(
     changes: dict[str, object], told: str, *, has_run: bool
 ) -> None:
-    made, faults = naming.decide(naming.key_references(spec(**changes)), {}, has_run=has_run)
+    with pytest.raises(Refusal) as refused:
+        naming.find_missing(naming.key_references(spec(**changes)), {}, has_run=has_run)
 
-    assert made == {}
+    faults = refused.value.faults
     assert [fault.path for fault in faults] == ["spec.slurmKeyRef.name", "spec.jwtKeyRef.name"]
     assert all(told in fault.message for fault in faults)
 
@@ -48,10 +49,10 @@ def test_what_is_wrong_with_a_secret_is_told_with_its_field() -> None:
         "slurm-auth-jwt": {"jwt.key": 31},
     }
 
-    made, faults = naming.decide(naming.key_references(spec()), seen, has_run=False)
+    with pytest.raises(Refusal) as refused:
+        naming.find_missing(naming.key_references(spec()), seen, has_run=False)
 
-    assert made == {}
-    assert [fault.text for fault in faults] == [
+    assert [fault.text for fault in refused.value.faults] == [
         "spec.slurmKeyRef.key: Secret slurm-auth-slurm has no slurm.key: it has other",
         "spec.jwtKeyRef.key: expected at least 32 bytes in jwt.key of Secret slurm-auth-jwt, found 31",
     ]
@@ -93,9 +94,11 @@ secrets = st.dictionaries(names, st.integers(0, 2000))
 def test_nothing_is_made_that_exists_and_what_is_made_is_right(
     named: list[KeyReference], seen: dict[str, dict[str, int]], has_run: bool
 ) -> None:
-    made, faults = naming.decide(named, seen, has_run=has_run)
+    try:
+        made = naming.find_missing(named, seen, has_run=has_run)
+    except Refusal:
+        return
 
     assert not made.keys() & seen.keys()
-    assert not (made and (has_run or faults))
-    if not faults:
-        assert naming.decide(named, {**seen, **made}, has_run=True) == ({}, ())
+    assert not (made and has_run)
+    assert naming.find_missing(named, {**seen, **made}, has_run=True) == {}

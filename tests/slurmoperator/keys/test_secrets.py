@@ -40,8 +40,8 @@ class Secrets:
             raise errors.Unavailable(method, path, message="connection lost")
         return json.dumps(body).encode()
 
-    async def ensure(self, seed: int = 0, *, has_run: bool = False) -> tuple[Any, ...]:
-        return await secrets.ensure(
+    async def ensure(self, seed: int = 0, *, has_run: bool = False) -> None:
+        await secrets.ensure(
             cast("KubeClient", self),
             "ns",
             naming.key_references(spec()),
@@ -57,7 +57,7 @@ class Secrets:
 async def test_keys_are_made_once_and_cannot_be_changed() -> None:
     api = Secrets()
 
-    assert await api.ensure(seed=1) == ()
+    await api.ensure(seed=1)
     made = json.dumps(api.stored)
     assert {"slurm-auth-slurm", "slurm-auth-jwt"} == api.stored.keys()
     assert len(api.data("slurm-auth-slurm")["slurm.key"]) == 1024
@@ -65,8 +65,8 @@ async def test_keys_are_made_once_and_cannot_be_changed() -> None:
     assert all(each["immutable"] for each in api.stored.values())
     assert "ownerReferences" not in made  # a Controller that is created anew has its old key
 
-    assert await api.ensure(seed=2, has_run=True) == ()
-    assert await api.ensure(seed=3) == ()
+    await api.ensure(seed=2, has_run=True)
+    await api.ensure(seed=3)
     assert json.dumps(api.stored) == made
 
 
@@ -78,7 +78,7 @@ async def test_a_secret_that_was_made_although_the_reply_was_lost_is_kept() -> N
         await api.ensure(seed=1)
     (made,) = api.stored.values()
     api.loses_reply = False
-    assert await api.ensure(seed=2) == ()
+    await api.ensure(seed=2)
 
     assert api.stored[made["metadata"]["name"]] == made
 
@@ -91,7 +91,9 @@ async def test_who_came_first_has_made_the_key() -> None:
     }
     api.before = theirs
 
-    (fault,) = await api.ensure()
+    with pytest.raises(Refusal) as refused:
+        await api.ensure()
+    (fault,) = refused.value.faults
 
     assert fault.path == "spec.jwtKeyRef.key"
     assert "found 5" in fault.message
@@ -102,9 +104,12 @@ async def test_who_came_first_has_made_the_key() -> None:
 async def test_a_secret_that_is_missing_while_daemons_run_is_told_and_not_made() -> None:
     api = Secrets()
 
-    faults = await api.ensure(has_run=True)
+    with pytest.raises(Refusal) as refused:
+        await api.ensure(has_run=True)
 
-    assert {fault.path for fault in faults} == {"spec.slurmKeyRef.name", "spec.jwtKeyRef.name"}
+    assert ["spec.slurmKeyRef.name", "spec.jwtKeyRef.name"] == [
+        fault.path for fault in refused.value.faults
+    ]
     assert api.stored == {}
 
 

@@ -75,7 +75,7 @@ def worker_pod(of: NodeSetObject, key: WorkerKey, key_step: int) -> dict[str, An
     if of.spec.volume_claim_templates:
         spec = with_claims(of, key, spec)
     if key_step:
-        spec["volumes"] = [pods.projected(pods.ETC_VOLUME, 0o600, [pods.slurm_key(KEY, key_step)])]
+        spec["volumes"] = [pods.projected(pods.ETC_VOLUME, 0o600, pods.slurm_key(KEY, key_step))]
     return {"spec": spec}
 
 

@@ -12,14 +12,13 @@ from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.rendering.access.tls import RestTls
 from slurmoperator.rendering.accounting import accounting_bodies
-from slurmoperator.rendering.body import Body
 from slurmoperator.rendering.controller import controller_bodies
 from slurmoperator.rendering.loginset import host_keys_body, login_set_bodies
 from slurmoperator.rendering.node_sets.nodeset import node_set_bodies
 from slurmoperator.rendering.restapi import restapi_bodies
 from slurmoperator.rendering.site import ControlSite, SlurmImages
 from slurmoperator.rendering.ssh import HOST_KEYS
-from slurmruntime.values.faults import Refused
+from slurmruntime.model.objects import JsonObject
 from tests.slurmoperator.examples import BY_NAME, manifest
 
 T = TypeVar("T")
@@ -53,7 +52,7 @@ def given(kind: str, name: str = "site", /, namespace: str = "slurm", **changes:
 
 def rendered(
     found: Any, *, controller: ControllerObject | None = None, site: ControlSite = SITE
-) -> tuple[Body, ...]:
+) -> tuple[JsonObject, ...]:
     """All bodies of one object."""
     control = controller or given("Controller", namespace=found.metadata.namespace)
     match found:
@@ -64,27 +63,29 @@ def rendered(
         case RestApiObject():
             bodies = restapi_bodies(found, control, FILES, site, presented=PRESENTED)
         case LoginSetObject():
-            bodies = login_set_bodies(found, control, site)
-            assert not isinstance(bodies, Refused)
-            bodies = (*bodies, host_keys_body(found, KEYS))
+            bodies = (*login_set_bodies(found, control, site), host_keys_body(found, KEYS))
         case NodeSetObject():
             bodies = node_set_bodies(found)
         case _:
             raise AssertionError(found)
-    assert not isinstance(bodies, Refused), bodies
     return bodies
 
 
-def one(bodies: tuple[Body, ...], kind: str, name: str = "") -> Any:
+def one(bodies: tuple[JsonObject, ...], kind: str, name: str = "") -> Any:
     """The only body of a kind, or the one of a name."""
-    (body,) = [each for each in bodies if each.kind == kind and name in ("", each.name)]
-    return body.body
+    (body,) = [body for body in bodies if body["kind"] == kind and name in ("", name_of(body))]
+    return body
 
 
-def pod(bodies: tuple[Body, ...]) -> Any:
+def name_of(body: JsonObject) -> str:
+    """The name of an object."""
+    return str(body["metadata"]["name"])
+
+
+def pod(bodies: tuple[JsonObject, ...]) -> Any:
     """The specification of the only pod template."""
-    (body,) = [each for each in bodies if each.api_version == "apps/v1"]
-    return body.body["spec"]["template"]
+    (body,) = [body for body in bodies if body["apiVersion"] == "apps/v1"]
+    return body["spec"]["template"]
 
 
 def named(elements: Any, name: str) -> Any:

@@ -8,12 +8,10 @@ import pytest
 from slurmoperator.keys.mounts import MountingSpec, mounted_steps
 from slurmoperator.objects.parts import KeyOfObject
 from slurmoperator.rendering.accounting import accounting_bodies
-from slurmoperator.rendering.body import Body
 from slurmoperator.rendering.controller import controller_bodies
 from slurmoperator.rendering.loginset import login_set_bodies
 from slurmoperator.rendering.node_sets.worker import worker_pod
 from slurmoperator.rendering.restapi import restapi_bodies
-from slurmruntime.values.faults import Refused
 from tests.slurmoperator.examples import SLURM_KEY
 from tests.slurmoperator.rendering.given import FILES, PRESENTED, SITE, given, pod
 
@@ -24,7 +22,6 @@ KINDS = ("Controller", "Accounting", "RestApi", "LoginSet", "NodeSet")
 def specification(kind: str, step: int) -> dict[str, Any]:
     """The specification of the pods of one kind."""
     found, control = given(kind), given("Controller")
-    bodies: tuple[Body, ...] | Refused
     match kind:
         case "Controller":
             bodies = controller_bodies(found, FILES, SITE, key_step=step)
@@ -35,10 +32,7 @@ def specification(kind: str, step: int) -> dict[str, Any]:
         case "LoginSet":
             bodies = login_set_bodies(found, control, SITE, key_step=step)
         case _:
-            worker = worker_pod(found, 0, control, SITE, key_step=step)
-            assert not isinstance(worker, Refused)
-            return dict(worker["spec"])
-    assert not isinstance(bodies, Refused)
+            return dict(worker_pod(found, 0, control, SITE, key_step=step)["spec"])
     return dict(pod(bodies)["spec"])
 
 

@@ -33,7 +33,7 @@ def test_all_that_is_rendered_is_known_and_only_the_rest_is_left_over(
     for wish in wishes:
         changes |= wish
     found = given(kind, **changes)
-    bodies = [each.body for each in rendered(found)]
+    bodies = rendered(found)
     made = {(body["apiVersion"], body["kind"], body["metadata"]["name"]) for body in bodies}
     known = set(possible_objects(kind, "site"))
 
