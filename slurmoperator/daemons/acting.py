@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Final
 
 import structlog
@@ -11,14 +10,12 @@ from slurmoperator.daemons import trials, workload
 from slurmoperator.daemons.conditions import PartOutcome
 from slurmoperator.daemons.gathering import PartSources
 from slurmoperator.daemons.part import PART_KINDS, ControlPeers, PartCaches, PartObject, WatchedPart
-from slurmoperator.daemons.rotation.rotating import KeyRotation
 from slurmoperator.daemons.situation import PartPlan
 from slurmoperator.daemons.workload import WORKLOADS, WorkloadState
 from slurmoperator.keys import host_keys, secrets
 from slurmoperator.keys.host_keys import HostKeys
-from slurmoperator.keys.rotation import RotationDecision
 from slurmoperator.keys.secrets import RandomBytes
-from slurmoperator.objects.labels import MANAGER, TAKE_OVER_ANNOTATION, selecting
+from slurmoperator.objects.labels import MANAGER, TAKE_OVER_ANNOTATION
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.rendering.body import CONFIGURATION_ANNOTATION
 from slurmoperator.rendering.loginset import host_keys_body, host_keys_secret
@@ -37,7 +34,6 @@ _log = structlog.get_logger(__name__)
 
 _NEVER_TAKES_OVER: Final = frozenset({"Token"})
 """A Token's user chooses the name of a Secret, and could choose one that only others may write."""
-_MOST_PODS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +52,6 @@ class _Case:
     part: PartObject
     plan: PartPlan
     judged: tuple[BodyVerdict, ...] = ()
-    key: RotationDecision | None = None
-    due: timedelta | None = None
 
     @property
     def owner(self) -> ObjectOwner:
@@ -99,7 +93,6 @@ class PartActing:
         self._keys = keys
         self._wake = wake
         self._clock = clock
-        self._rotation = KeyRotation(peers.kube, sources.key_rings, caches.parts, caches.node_sets)
 
     def note(self, part: PartObject, plan: PartPlan) -> None:
         """Note what the next looks need to know: which verdicts are awaited, and what Slurm is to be asked."""
@@ -138,8 +131,6 @@ class PartActing:
             watched=case.watched,
             notes=case.reasons(Ownership.NOT_SERVED),
             workloads=seen,
-            key=case.key,
-            due=plan.due or case.due,
         )
 
     async def _take(
@@ -211,25 +202,16 @@ class PartActing:
 
     async def _hurry_pods(self, case: _Case) -> None:
         """Touch the pods, so that their kubelets sync new files at once and not within two minutes."""
-        if not case.plan.hurries:
+        if not case.plan.hurried_pods:
             return
-        meta, awaited = case.part.metadata, self._sources.awaited.of(case.part.metadata.uid)
-        labels = selecting("slurmctld", meta.name)
-        pods = await workload.read_pods(self._kube, meta.namespace, labels, most=_MOST_PODS)
-        trying = [
-            pod
-            for pod in pods
-            if pod.metadata.deletion_timestamp is None and trials.runs_trials(pod.status)
-        ]
-        if not trying or awaited is None:
-            return
-        self._sources.awaited.note_nudge(meta.uid)
-        annotations = {CONFIGURATION_ANNOTATION: f"{awaited.tag} {awaited.nudges + 1}"}
-        for pod in trying:
+        meta = case.part.metadata
+        nudge = self._sources.awaited.note_nudge(meta.uid)
+        annotations = {CONFIGURATION_ANNOTATION: f"{nudge.tag} {nudge.nudges}"}
+        for name in case.plan.hurried_pods:
             try:
                 await self._kube.request(
                     "PATCH",
-                    paths.pod(pod.metadata.namespace, pod.metadata.name),
+                    paths.pod(meta.namespace, name),
                     body={"metadata": {"annotations": annotations}},
                     content_type=MERGE_PATCH,
                 )
@@ -241,12 +223,12 @@ class PartActing:
 
     async def _rotate_key(self, case: _Case) -> None:
         """Write the next step of a Controller's key if it is due."""
-        if case.plan.ring is None:
+        ring, decision = case.plan.ring, case.plan.rotation
+        if ring is None or decision is None or decision.writes is None:
             return
-        rotation = await self._rotation.advance(case.watched, case.plan.ring)
-        case.key, case.due = rotation.decision, rotation.due
-        if rotation.decision is not None and rotation.decision.writes is not None:
-            self._wake(case.watched.metadata.namespace)
+        namespace = case.watched.metadata.namespace
+        await self._sources.key_rings.write(namespace, ring, decision.writes)
+        self._wake(namespace)
 
     async def _workloads(self, plan: PartPlan) -> tuple[WorkloadState, ...]:
         return tuple(

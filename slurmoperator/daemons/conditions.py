@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
 
 from slurmoperator.daemons.part import WatchedPart
 from slurmoperator.daemons.situation import PartPlan
 from slurmoperator.daemons.workload import WorkloadState
-from slurmoperator.keys.rotation import RotationDecision
+from slurmoperator.keys.rotation import KEY_CONDITION, RotationDecision
 from slurmoperator.objects.controller import ControllerStatus
 from slurmoperator.objects.labels import selecting
 from slurmoperator.objects.loginset import LoginSetStatus
@@ -17,9 +16,6 @@ from slurmoperator.objects.token import TokenStatus
 from slurmoperator.rendering.loginset import LOGIN_APP
 from slurmruntime.crd.conditions import ObjectCondition
 from slurmruntime.values.errors import PeerError
-
-KEY_CONDITION: Final = "SlurmKeyRotated"
-"""On a Controller whose daemons' key was, or will be, replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +34,6 @@ class PartOutcome:
     """What the object asks for and does not get."""
     workloads: tuple[WorkloadState, ...] | None = None
     """As they were after the last step; None if they were not read."""
-    key: RotationDecision | None = None
-    due: timedelta | None = None
-    """When to reconcile again if no event comes first."""
 
     @property
     def is_cut_short(self) -> bool:
@@ -103,7 +96,7 @@ def report(plan: PartPlan, outcome: PartOutcome, now: datetime, *, waits: str = 
         is_interrupted=failure is not None and failure.transient,
         workloads=outcome.workloads,
         key_step=plan.ring.step if plan.ring else None,
-        key=outcome.key,
+        key=None if outcome.is_cut_short else plan.rotation,
     )
     if (login_set := plan.host_keys) is not None:
         labels = selecting(LOGIN_APP, login_set.metadata.name).items()

@@ -9,10 +9,10 @@ from typing import Final
 from slurmoperator.configuration import slurmdbd_conf
 from slurmoperator.configuration.inputs import config_maps
 from slurmoperator.daemons import planning, trials, workload
+from slurmoperator.daemons.key_rings import KeyRings
 from slurmoperator.daemons.part import PartCaches, PartObject, WatchedPart
 from slurmoperator.daemons.partition_readings import PartitionReadings
 from slurmoperator.daemons.rest_tls import RestCertificates
-from slurmoperator.daemons.rotation.key_rings import KeyRings, RingReading
 from slurmoperator.daemons.situation import (
     AccountingFacts,
     ControllerFacts,
@@ -25,6 +25,7 @@ from slurmoperator.daemons.situation import (
 from slurmoperator.daemons.trials import FilesInForce, PendingVerdicts, TrialPod
 from slurmoperator.daemons.workload import DaemonPod
 from slurmoperator.keys import naming, secrets
+from slurmoperator.keys.rotation import KeyRing
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.objects.accounting import AccountingObject
@@ -122,7 +123,8 @@ class PartGathering:
         accounting_part = (
             self._find("Accounting", meta.namespace, reference.name) if reference else None
         )
-        awaited = self._sources.awaited
+        awaited, rings = self._sources.awaited, self._sources.key_rings
+        ring = await self._ring(meta.namespace, part.spec.slurm_key_ref)
         return ControllerFacts(
             part=part,
             site=self._site,
@@ -135,7 +137,8 @@ class PartGathering:
                 if node_set.parsed is None
             ),
             config_maps={name: data for name, data in maps.items() if data is not None},
-            ring=await self._ring(meta.namespace, part.spec.slurm_key_ref),
+            ring=ring,
+            rotation=None if ring is None else await rings.read_rotation(part, ring),
             used_secrets=self._used_secrets(part),
             in_force=in_force,
             last=last,
@@ -210,7 +213,7 @@ class PartGathering:
 
     # -- reading ----------------------------------------------------------------------------------
 
-    async def _ring(self, namespace: str, key: KeyOfObject | None) -> RingReading | None:
+    async def _ring(self, namespace: str, key: KeyOfObject | None) -> KeyRing | None:
         return None if key is None else await self._sources.key_rings.read(namespace, key)
 
     def _find(self, kind: str, namespace: str, name: str) -> PartObject | None:

@@ -5,7 +5,7 @@ gone. The objects that refer to them are read from the API server, not from a ca
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -19,6 +19,7 @@ from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube import errors, lists, paths, resource
 from slurmruntime.kube.apply import ownership, writes
+from slurmruntime.kube.apply.ownership import OwnershipMetadata
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.resource import Json, ResourceKind
 
@@ -126,6 +127,53 @@ def explain(blockers: Sequence[Neighbour]) -> str:
     return text
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeavingFacts:
+    """What was read of a deleted object that has our finalizer."""
+
+    kind: str
+    name: str
+    uid: str
+    is_orphaning: bool = False
+    """It is deleted with `--cascade=orphan`; then nothing else was read."""
+    neighbours: tuple[Neighbour, ...] = ()
+    """All objects of its namespace that may need another one."""
+    children: tuple[OwnershipMetadata, ...] = ()
+    """What exists of all that may have been created for it; none if the namespace is not served any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeavingPlan:
+    """What becomes of a deleted object."""
+
+    detaches: bool = False
+    """Whether what was created for it is detached from it first."""
+    waits: str = ""
+    """What it waits for; "" if it may go."""
+
+
+def plan_leaving(facts: LeavingFacts) -> LeavingPlan:
+    """Return whether a deleted object may go: only once nothing that is known, or cannot be read, needs it."""
+    if facts.is_orphaning:
+        return LeavingPlan(detaches=True)
+    blockers = list(dependents(facts.kind, facts.name, facts.neighbours))
+    if blockers and not _is_detached(facts):
+        return LeavingPlan(waits=explain(blockers))
+    return LeavingPlan()
+
+
+def _is_detached(facts: LeavingFacts) -> bool:
+    """Check whether everything that was made for a deleted object has been detached from it, and so stays.
+
+    The garbage collector may have removed its own finalizer before we looked. It does so last: whatever still belongs to the object
+    would be deleted with it.
+    """
+    owners = {owner.uid for child in facts.children for owner in child.owner_references}
+    return facts.uid not in owners and any(
+        ownership.held_by(child, MANAGER) is not None for child in facts.children
+    )
+
+
 async def release(client: KubeClient, watched: WatchedPart) -> str:
     """Remove our finalizer from a deleted object if nothing needs it; return what it waits for, "" if nothing does.
 
@@ -135,15 +183,32 @@ async def release(client: KubeClient, watched: WatchedPart) -> str:
     own = PART_KINDS[watched.kind]
     if not own.has_finalizer(watched):
         return ""
-    if watched.is_orphaning:
+    plan = plan_leaving(await _gather(client, watched))
+    if plan.detaches:
         await _detach(client, watched)
-    else:
-        neighbours = await _neighbours(client, watched.metadata.namespace)
-        blockers = list(dependents(watched.kind, watched.metadata.name, neighbours))
-        if blockers and not await _was_orphaning(client, watched):
-            return explain(blockers)
-    await own.remove_finalizer(client, watched)
-    return ""
+    if not plan.waits:
+        await own.remove_finalizer(client, watched)
+    return plan.waits
+
+
+async def _gather(client: KubeClient, watched: WatchedPart) -> LeavingFacts:
+    meta = watched.metadata
+    facts = LeavingFacts(
+        kind=watched.kind, name=meta.name, uid=meta.uid, is_orphaning=watched.is_orphaning
+    )
+    if watched.is_orphaning:
+        return facts
+    neighbours = await _neighbours(client, meta.namespace)
+    return replace(facts, neighbours=tuple(neighbours), children=await _children(client, watched))
+
+
+async def _children(client: KubeClient, watched: WatchedPart) -> tuple[OwnershipMetadata, ...]:
+    bodies = leftovers(watched.kind, watched.metadata, ())
+    try:
+        children = [await writes.find(client, body) for body in bodies]
+    except errors.Forbidden:
+        return ()  # the namespace is not served any more
+    return tuple(child for child in children if child is not None)
 
 
 async def _detach(client: KubeClient, watched: WatchedPart) -> None:
@@ -154,26 +219,6 @@ async def _detach(client: KubeClient, watched: WatchedPart) -> None:
             await writes.detach(client, body, owner_uid=meta.uid)
         except errors.Forbidden:
             return  # the namespace is not served any more: the garbage collector does it alone
-
-
-async def _was_orphaning(client: KubeClient, watched: WatchedPart) -> bool:
-    """Check whether everything that was made for a deleted object has been detached from it, and so stays.
-
-    The garbage collector may have removed its own finalizer before we looked. It does so last: whatever still belongs to the object
-    would be deleted with it.
-    """
-    meta, is_detached = watched.metadata, False
-    for leftover in leftovers(watched.kind, meta, ()):
-        try:
-            child = await writes.find(client, leftover)
-        except errors.Forbidden:
-            return False  # the namespace is not served any more
-        if child is None:
-            continue
-        if any(owner.uid == meta.uid for owner in child.owner_references):
-            return False
-        is_detached = is_detached or ownership.held_by(child, MANAGER) is not None
-    return is_detached
 
 
 async def _neighbours(client: KubeClient, namespace: str) -> list[Neighbour]:

@@ -14,10 +14,10 @@ from slurmoperator.daemons import conditions, leaving, planning
 from slurmoperator.daemons.acting import KeySource, PartActing
 from slurmoperator.daemons.conditions import PartOutcome, PartReport
 from slurmoperator.daemons.gathering import PartGathering, PartSources
+from slurmoperator.daemons.key_rings import KeyRings
 from slurmoperator.daemons.part import PART_KINDS, ControlPeers, PartCaches, PartObject, WatchedPart
 from slurmoperator.daemons.partition_readings import PartitionReadings
 from slurmoperator.daemons.rest_tls import RestCertificates
-from slurmoperator.daemons.rotation.key_rings import KeyRings
 from slurmoperator.daemons.trials import PendingVerdicts
 from slurmoperator.daemons.workload import WorkloadObject
 from slurmoperator.keys.token_policy import TokenPolicy
@@ -76,7 +76,12 @@ class ControlLoop:
         self._clock = process.clock
         self._partitions = PartitionReadings(peers.slurms, clock=self._clock, wake=self._queue.add)
         sources = PartSources(
-            key_rings=KeyRings(kube, caches.parts["Controller"], keys.random_bytes),
+            key_rings=KeyRings(
+                kube=kube,
+                parts=caches.parts,
+                node_sets=caches.node_sets,
+                random_bytes=keys.random_bytes,
+            ),
             certificates=RestCertificates(kube, site, self._clock),
             partitions=self._partitions,
             awaited=PendingVerdicts(),
@@ -141,7 +146,7 @@ class ControlLoop:
         await self._report(outcome.watched, report)
         if outcome.failure is not None:
             raise outcome.failure
-        return _delay(report, outcome)
+        return _delay(report, plan.due)
 
     async def _report(self, watched: WatchedPart, report: PartReport) -> None:
         after = conditions.status(
@@ -185,10 +190,10 @@ def _owners(old: WorkloadObject | None, new: WorkloadObject | None) -> Iterator[
             yield version.metadata.controller_uid
 
 
-def _delay(report: PartReport, outcome: PartOutcome) -> timedelta:
+def _delay(report: PartReport, due: timedelta | None) -> timedelta:
     """Return when to look again if no event comes first."""
     is_settled = report.workloads is not None and all(
         workload.is_ready for workload in report.workloads
     )
     delay = _SETTLED if is_settled and not report.accepted else _WAITING
-    return delay if outcome.due is None else min(delay, max(outcome.due, _SHORTEST))
+    return delay if due is None else min(delay, max(due, _SHORTEST))

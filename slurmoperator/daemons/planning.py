@@ -4,15 +4,14 @@ Whatever is wrong with the facts is raised as a refusal where it is seen, and ca
 """
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from slurmoperator.configuration import refusals, slurmdbd_conf
 from slurmoperator.configuration.inputs import ConfigurationInputs
 from slurmoperator.configuration.rendering import ConfigurationSet
 from slurmoperator.daemons import deciding, rest_tls, trials
-from slurmoperator.daemons.deciding import ConfigurationPlan
-from slurmoperator.daemons.rotation import key_rings
-from slurmoperator.daemons.rotation.key_rings import KeyRing, RingReading
+from slurmoperator.daemons.deciding import ConfigurationPlan, FilesVerdict
 from slurmoperator.daemons.situation import (
     AccountingFacts,
     ControllerFacts,
@@ -24,12 +23,14 @@ from slurmoperator.daemons.situation import (
     TokenFacts,
 )
 from slurmoperator.daemons.trials import (
+    NodeTrials,
     PendingVerdict,
     TrialOutcome,
     TrialVerdict,
 )
-from slurmoperator.keys import naming, secrets, token_policy, tokens
+from slurmoperator.keys import naming, rotation, secrets, token_policy, tokens
 from slurmoperator.keys.naming import LEAST_BYTES, KeyReference, KeyUse
+from slurmoperator.keys.rotation import RotationDecision
 from slurmoperator.keys.tokens import TokenRequest
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.loginset import LoginSetObject
@@ -46,6 +47,10 @@ from slurmoperator.rendering.restapi import restapi_bodies
 from slurmoperator.rendering.token import token_body, token_faults, token_secret
 from slurmruntime.model.objects import JsonObject
 from slurmruntime.values.faults import Fault, Refusal, require_none
+
+_NEXT: Final = timedelta(seconds=1)
+_WAITING: Final = timedelta(seconds=15)
+"""When the key is looked at again: after a step, and while some daemon has another one."""
 
 
 def plan(facts: DaemonFacts) -> PartPlan:
@@ -103,12 +108,12 @@ def _of_controller(facts: ControllerFacts) -> PartPlan:
             None if facts.last is None else trials.without_write(facts.last),
         )
     )
-    ring, ring_refusal = None, ""
+    step, ring_refusal = 0, ""
     try:
-        ring = _ring(facts.ring)
+        step = rotation.usable_step(facts.ring)
     except Refusal as refusal:
         ring_refusal = refusal.text
-    keys = naming.still_needed(naming.key_references(part.spec), _step(ring))
+    keys = naming.still_needed(naming.key_references(part.spec), step)
     files = configuration.files or (facts.in_force.files if facts.in_force else None)
     if files is None:
         return PartPlan(keys=keys, configured=configuration.refused, follow=configuration.follow)
@@ -126,8 +131,11 @@ def _of_controller(facts: ControllerFacts) -> PartPlan:
             facts.site,
             wanted=files,
             is_proven=verdict.served.is_proven,
-            key_step=_step(ring),
+            key_step=step,
         )
+    key = None
+    if facts.rotation is not None and not ring_refusal:
+        key = rotation.decide(facts.rotation)
     return PartPlan(
         refused=ring_refusal,
         bodies=bodies,
@@ -139,13 +147,29 @@ def _of_controller(facts: ControllerFacts) -> PartPlan:
         kept_partitions=configuration.kept_partitions,
         follow=configuration.follow,
         awaited_tag=_awaited_tag(trial, files),
-        pending_tag=verdict.pending_tag,
-        hurries=trials.is_nudge_due(facts.awaited, verdict.pending_tag, facts.now),
-        is_verdict_pending=nodes.is_pending
-        and trials.is_soon(facts.awaited_nodes, nodes.awaited_tag, facts.now),
+        hurried_pods=tuple(
+            trials.pods_to_nudge(facts.pods, facts.awaited, verdict.pending_tag, facts.now)
+        ),
         nodes=nodes,
-        ring=ring,
+        ring=None if ring_refusal else facts.ring,
+        rotation=key,
+        due=None if ring_refusal else _due(facts, verdict, nodes, key),
     )
+
+
+def _due(
+    facts: ControllerFacts, verdict: FilesVerdict, nodes: NodeTrials, key: RotationDecision | None
+) -> timedelta | None:
+    """Return when to look at a Controller again; the status with the step of its key is written only after this look."""
+    is_pending = nodes.is_pending and trials.is_soon(
+        facts.awaited_nodes, nodes.awaited_tag, facts.now
+    )
+    if verdict.pending_tag or is_pending:
+        return trials.POLL_INTERVAL
+    if key is None or (key.writes is None and key.reason != "Waiting"):
+        return None
+    is_reported = facts.ring is not None and facts.part.status.slurm_key_step == facts.ring.step
+    return _WAITING if is_reported and key.writes is None else _NEXT
 
 
 def _blocking(facts: ControllerFacts) -> tuple[Fault, ...]:
@@ -178,7 +202,7 @@ def _awaited_tag(trial: TrialVerdict, files: ConfigurationSet) -> str:
 
 def _of_accounting(facts: AccountingFacts) -> PartPlan:
     part, site = facts.part, facts.site
-    step = _step(_ring(facts.ring))
+    step = rotation.usable_step(facts.ring)
     keys = naming.still_needed(naming.key_references(part.spec), step)
     are_used = _are_used(keys, facts.used_secrets)
     storage = part.spec.storage_config
@@ -213,7 +237,7 @@ def _of_accounting(facts: AccountingFacts) -> PartPlan:
         not_tried=verdict.not_tried,
         digest=verdict.digest,
         awaited_tag=_awaited_tag(trial, desired),
-        is_verdict_pending=bool(verdict.pending_tag),
+        due=trials.POLL_INTERVAL if verdict.pending_tag else None,
     )
 
 
@@ -231,9 +255,9 @@ def _of_rest_api(facts: RestApiFacts) -> PartPlan:
         facts.in_force.files,
         facts.site,
         presented=tls.presented if tls else None,
-        key_step=_step(_ring(facts.ring)),
+        key_step=rotation.usable_step(facts.ring),
     )
-    return PartPlan(bodies=rendered, tls=tls)
+    return PartPlan(bodies=rendered, tls=tls, due=tls.due if tls else None)
 
 
 def _of_login_set(facts: LoginSetFacts) -> PartPlan:
@@ -250,7 +274,7 @@ def _of_login_set(facts: LoginSetFacts) -> PartPlan:
         controller,
         facts.site,
         secrets=digest([conf]),
-        key_step=_step(_ring(facts.ring)),
+        key_step=rotation.usable_step(facts.ring),
     )
     return PartPlan(bodies=rendered, host_keys=part)
 
@@ -271,7 +295,7 @@ def _of_token(facts: TokenFacts) -> PartPlan:
     current = (secrets.decode(encoded or "") or b"").decode(errors="replace")
     request = TokenRequest(user=spec.username, lifetime_s=lifetime_s, is_renewed=spec.refresh)
     signed = tokens.keep_or_sign(request, current, key, now=facts.now)
-    return PartPlan(bodies=(token_body(part, signed.token),), token=signed)
+    return PartPlan(bodies=(token_body(part, signed.token),), token=signed, due=signed.due)
 
 
 def _signing_key(facts: TokenFacts) -> bytes:
@@ -296,15 +320,6 @@ def signing_reference(part: TokenObject) -> tuple[str, KeyOfObject | None]:
     if part.spec.jwt_key_ref is not None:
         return "spec.jwtKeyRef", part.spec.jwt_key_ref
     return "spec.jwtHs256KeyRef", part.spec.jwt_hs256_key_ref
-
-
-def _ring(reading: RingReading | None) -> KeyRing | None:
-    return None if reading is None else key_rings.ring_of(reading)
-
-
-def _step(ring: KeyRing | None) -> int:
-    """Return the step that daemons get; 0, the key itself, if there is no ring."""
-    return ring.step if ring else 0
 
 
 def _are_used(keys: tuple[KeyReference, ...], used_secrets: frozenset[str]) -> bool:

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from slurmoperator.daemons import trials
 from slurmoperator.daemons.deciding import PartitionReading
 from slurmoperator.daemons.rest_tls import TlsFacts, TlsPlan
-from slurmoperator.daemons.rotation.key_rings import KeyRing, RingReading
 from slurmoperator.daemons.trials import FilesInForce, NodeTrials, PendingVerdict, TrialPod
 from slurmoperator.keys.naming import KeyReference
+from slurmoperator.keys.rotation import KeyRing, RotationDecision, RotationFacts
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.keys.tokens import SlurmToken
 from slurmoperator.objects.accounting import AccountingObject
@@ -41,8 +40,10 @@ class ControllerFacts:
     """Faults of NodeSets that cannot be read: without them their nodes would go while jobs may run there."""
     config_maps: Mapping[str, Data] = field(default_factory=dict)
     """Those that it names and that exist."""
-    ring: RingReading | None = None
+    ring: KeyRing | None = None
     """Of its daemons' key; None if it names none."""
+    rotation: RotationFacts | None = None
+    """Of that ring."""
     used_secrets: frozenset[str] = frozenset()
     """Secrets with keys that daemons of other objects, or workers, may use."""
     in_force: FilesInForce | None = None
@@ -62,7 +63,7 @@ class AccountingFacts:
     part: AccountingObject
     site: ControlSite
     now: datetime
-    ring: RingReading | None = None
+    ring: KeyRing | None = None
     used_secrets: frozenset[str] = frozenset()
     """As of a Controller."""
     password: Data | None = field(default=None, repr=False)
@@ -85,7 +86,7 @@ class RestApiFacts:
     """The Controller's files; a RestApi does not get files that are still tried."""
     tls: TlsFacts | None = None
     """None if it speaks plain HTTP."""
-    ring: RingReading | None = None
+    ring: KeyRing | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +99,7 @@ class LoginSetFacts:
     controller: ControllerObject | None = None
     sssd_conf: Data | None = field(default=None, repr=False)
     """The Secret with it; None if there is none."""
-    ring: RingReading | None = None
+    ring: KeyRing | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,12 +143,8 @@ class PartPlan:
     """The partitions of which Slurm is to be asked again; None if it need not be asked."""
     awaited_tag: str = ""
     """The tag of a configuration on which there is no verdict; "" if there is one."""
-    pending_tag: str = ""
-    """The tag of a configuration that a running slurmctld is about to judge."""
-    hurries: bool = False
-    """Whether its kubelets are to bring that now."""
-    is_verdict_pending: bool = False
-    """Whether a daemon is about to judge something else: a slurmdbd.conf, or the nodes that workers will register."""
+    hurried_pods: tuple[str, ...] = ()
+    """Pods of slurmctld whose kubelets are to bring that configuration now."""
     nodes: NodeTrials = field(default_factory=NodeTrials)
     host_keys: LoginSetObject | None = None
     """The object itself, if its pods need host keys."""
@@ -157,16 +154,12 @@ class PartPlan:
     """The certificate of a slurmrestd; None if there is none."""
     ring: KeyRing | None = None
     """Of a Controller that has a key: with the step that its daemons get."""
+    rotation: RotationDecision | None = None
+    """Whether the next step of that is due; None if that was not decided."""
+    due: timedelta | None = None
+    """When to look again if no event comes first; None if it does not matter."""
 
     @property
     def is_blocked(self) -> bool:
         """Whether nothing can be written: it is refused, or there has never been a configuration."""
         return bool(self.refused or (self.configured and not self.bodies))
-
-    @property
-    def due(self) -> timedelta | None:
-        """When to reconcile again if no event comes first; None if it does not matter."""
-        if self.pending_tag or self.is_verdict_pending:
-            return trials.POLL_INTERVAL
-        expiring = self.token or self.tls
-        return expiring.due if expiring else None

@@ -302,13 +302,16 @@ def is_soon(awaited: PendingVerdict | None, tag: str, now: datetime) -> bool:
     return awaited is None or awaited.tag != tag or now <= awaited.since + _PENDING_FOR
 
 
-def is_nudge_due(awaited: PendingVerdict | None, tag: str, now: datetime) -> bool:
-    """Check whether the pods are to be touched, so that their kubelets sync new files at once and not within two minutes."""
+def pods_to_nudge(
+    pods: Iterable[TrialPod], awaited: PendingVerdict | None, tag: str, now: datetime
+) -> Iterator[str]:
+    """Yield the pods to be touched, so that their kubelets sync new files at once and not within two minutes."""
     if not tag:
-        return False
+        return
     if awaited is None or awaited.tag != tag:
-        return True
-    return awaited.nudges < len(_NUDGES) and now >= awaited.since + _NUDGES[awaited.nudges]
+        awaited = PendingVerdict(tag, now)
+    if awaited.nudges < len(_NUDGES) and now >= awaited.since + _NUDGES[awaited.nudges]:
+        yield from (pod.name for pod in pods if runs_trials(pod.status))
 
 
 class PendingVerdicts:
@@ -328,7 +331,8 @@ class PendingVerdicts:
         elif (awaited := self._awaited.get(key)) is None or awaited.tag != tag:
             self._awaited[key] = PendingVerdict(tag, now)
 
-    def note_nudge(self, key: str) -> None:
-        """Note that the pods were touched once more."""
+    def note_nudge(self, key: str) -> PendingVerdict:
+        """Note that the pods are touched once more, and return what is awaited."""
         awaited = self._awaited[key]
         self._awaited[key] = replace(awaited, nudges=awaited.nudges + 1)
+        return self._awaited[key]

@@ -7,8 +7,8 @@ from typing import Final
 
 from bridge.domain.diagnosis.queue import QueuedJob
 from slurmoperator.clusters.slurm_cluster import WatchedCluster
-from slurmoperator.daemons.conditions import KEY_CONDITION
 from slurmoperator.daemons.part import PartObject, WatchedPart
+from slurmoperator.keys.rotation import KEY_CONDITION
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.accounting import AccountingObject

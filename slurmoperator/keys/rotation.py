@@ -1,23 +1,83 @@
-"""Decide whether the next step of a key is due, and how to report it: pure. See `rings`."""
+"""Decide which step of a key daemons get, whether the next one is due, and how to report it: pure. See `rings`."""
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from slurmoperator.keys import rings
 from slurmoperator.objects.labels import KEY_NUMBER_ANNOTATION
+from slurmoperator.objects.parts import KeyOfObject
 from slurmruntime.values import numbers
+from slurmruntime.values.faults import Fault, Refusal
 
+KEY_CONDITION: Final = "SlurmKeyRotated"
+"""On a Controller whose daemons' key was, or will be, replaced."""
 Truth = Literal["True", "False"]
 
 _MOST_NAMED: Final = 3
 _MOST_KEYS: Final = rings.MOST_STEPS // rings.STEPS_PER_KEY
+_ANY_STEP: Final = re.compile(r".+\.[0-9]+\.jwks")
 _STEP_SUMMARIES: Final = (
     "the old key is gone",
     "every daemon accepts the new key, the old one signs",
     "the new key signs, every daemon accepts the old one",
 )
 """By the step modulo `STEPS_PER_KEY`: the last step of a key comes first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRing:
+    """A key and its steps, as they were read."""
+
+    key: KeyOfObject
+    """The key that the objects refer to."""
+    steps: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """Contents of the Secret with the steps."""
+    version: str = ""
+    """Of that Secret; "" if it does not exist."""
+    reported: int = 0
+    """The last step that the status of a Controller shows."""
+
+    @property
+    def step(self) -> int:
+        """The last step in the Secret, which is in force if it is intact; 0 for the key itself."""
+        return rings.last_step(self.key.key, self.steps)
+
+    @property
+    def unwritable(self) -> str:
+        """Why no step can be written; "" if one can."""
+        foreign = sorted(name for name in self.steps if not _ANY_STEP.fullmatch(name))
+        if not foreign:
+            return ""
+        names = ", ".join(foreign[:_MOST_NAMED])
+        return f"Secret {rings.ring_secret(self.key.name)}: it has {names}, so it is not slurm-operator's: delete it"
+
+    def keys(self) -> dict[int, bytes]:
+        """Return the keys of the last step; none if they are not those that this step must have."""
+        item = rings.ring_item(self.key.key, self.step)
+        return rings.keys_of(self.step, self.steps.get(item, b"")) or {}
+
+
+def usable_step(ring: KeyRing | None) -> int:
+    """Return the step that daemons get; 0, the key itself, if there is no ring.
+
+    Raises:
+        Refusal: no daemon may get a key now.
+    """
+    if ring is None:
+        return 0
+    key, step = ring.key, ring.step
+    at = f"Secret {rings.ring_secret(key.name)}"
+    if step < ring.reported:
+        text = (
+            f"it has no {rings.ring_item(key.key, ring.reported)}, the key that the daemons use: restore it. They keep running, but "
+            "none can be started. If the key is lost, delete all objects that use it and create them again"
+        )
+        raise Refusal(Fault(at, text))
+    if step and not ring.keys():
+        raise Refusal(Fault(at, f"{rings.ring_item(key.key, step)} was changed: restore it"))
+    return step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +100,12 @@ class RotationFacts:
     """The number of the requested key; None if none is requested, or not in a valid way."""
     bad_request: str = ""
     """Why the request is invalid; "" if it is not."""
-    elsewhere: Sequence[str] = ()
+    elsewhere: tuple[str, ...] = ()
     """External objects with the key: kinds and names."""
-    holders: Sequence[KeyHolder] = ()
+    holders: tuple[KeyHolder, ...] = ()
     """All others that have the key, if that matters: see `is_open`."""
+    unwritable: str = ""
+    """Why no step can be written; "" if one can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +163,8 @@ def decide(facts: RotationFacts) -> RotationDecision:
         return RotationDecision(truth="False", reason="Waiting", message=text)
     if not is_due(step, facts.wanted):
         return _idle(facts)
+    if facts.unwritable:
+        return RotationDecision(truth="False", reason="Failing", message=facts.unwritable)
     return RotationDecision(
         writes=step + 1, truth="False", reason="Rotating", message=_under_way(step + 1)
     )

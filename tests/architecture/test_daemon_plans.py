@@ -16,7 +16,7 @@ PURE = (
     DAEMONS / "trials.py",
     *(CLUSTERS / f"{name}.py" for name in ("planning", "expanding", "yielding", "summary")),
 )
-DECIDES = {"planning", "deciding", "rest_tls", "key_rings", "naming", "token_policy", "tokens"}
+DECIDES = {"planning", "deciding", "rest_tls", "rotation", "naming", "token_policy", "tokens"}
 """Modules of whose functions a part that acts calls none."""
 
 

@@ -15,7 +15,7 @@ from slurmoperator.daemons import conditions, deciding, workload
 from slurmoperator.daemons.conditions import PartReport
 from slurmoperator.daemons.deciding import ConfigurationPlan, PartitionReading
 from slurmoperator.daemons.workload import WorkloadState
-from slurmoperator.keys.rotation import RotationDecision
+from slurmoperator.keys.rotation import KEY_CONDITION, RotationDecision
 from slurmoperator.objects.controller import ControllerStatus
 from slurmruntime.crd.conditions import ObjectCondition
 from slurmruntime.kube import errors
@@ -113,7 +113,7 @@ def test_the_word_on_a_key_holds_until_somebody_has_looked_again() -> None:
 
 
 def word(conditions_: tuple[ObjectCondition, ...]) -> tuple[str, str, str] | None:
-    found = [condition for condition in conditions_ if condition.type == conditions.KEY_CONDITION]
+    found = [condition for condition in conditions_ if condition.type == KEY_CONDITION]
     return (found[0].status, found[0].reason, found[0].message) if found else None
 
 

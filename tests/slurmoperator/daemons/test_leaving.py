@@ -3,10 +3,22 @@
 import copy
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from slurmoperator.daemons.leaving import Neighbour, dependents, explain
+from slurmoperator.daemons.leaving import (
+    LeavingFacts,
+    LeavingPlan,
+    Neighbour,
+    dependents,
+    explain,
+    plan_leaving,
+)
 from slurmoperator.daemons.part import FINALIZER
+from slurmoperator.objects.labels import MANAGER
 from slurmoperator.rendering.site import NamespaceScope
+from slurmruntime.crd.metadata import OwnerReference
+from slurmruntime.kube.apply.ownership import FieldOwner, OwnershipMetadata
 from tests.make.apiserver import Manifest
 from tests.make.trouble import Dead, Fault, Trouble, dying, first_and_last
 from tests.slurmoperator.daemons.peers import PASSWORD, AppliedTo, Leaders, controller, part
@@ -58,6 +70,65 @@ def test_a_person_is_told_what_to_delete() -> None:
     assert explain([going]).endswith("that need it are gone: NodeSet other")
     assert explain([going, LOGIN_SET]).endswith(
         "NodeSet other, LoginSet login; delete LoginSet login"
+    )
+
+
+names = st.sampled_from(["site", "other", ""])
+neighbours = st.builds(
+    Neighbour,
+    kind=st.sampled_from(["Controller", "RestApi", "LoginSet", "NodeSet", "?"]),
+    name=names,
+    is_deleting=st.booleans(),
+    is_unreadable=st.booleans(),
+    controller=names,
+    accounting=names,
+    replicas=st.integers(-1, 2),
+)
+children = st.builds(
+    OwnershipMetadata,
+    name=names,
+    owner_references=st.lists(
+        st.builds(OwnerReference, uid=st.sampled_from(["uid", "another"])), max_size=2
+    ).map(tuple),
+    managed_fields=st.lists(
+        st.builds(
+            FieldOwner, manager=st.sampled_from([MANAGER, "kubectl"]), operation=st.just("Apply")
+        ),
+        max_size=2,
+    ).map(tuple),
+)
+leaving_facts = st.builds(
+    LeavingFacts,
+    kind=st.sampled_from(["Controller", "Accounting", "RestApi", "LoginSet", "Token"]),
+    name=names,
+    uid=st.just("uid"),
+    is_orphaning=st.booleans(),
+    neighbours=st.lists(neighbours, max_size=4).map(tuple),
+    children=st.lists(children, max_size=3).map(tuple),
+)
+
+
+@given(leaving_facts)
+def test_whatever_was_read_nothing_goes_while_somebody_may_need_it(facts: LeavingFacts) -> None:
+    plan = plan_leaving(facts)
+
+    assert facts.is_orphaning is plan.detaches
+    owned = any(owner.uid == "uid" for child in facts.children for owner in child.owner_references)
+    if facts.is_orphaning or (facts.children and not owned):
+        return  # what was made for it stays
+    needed = [*dependents(facts.kind, facts.name, facts.neighbours)]
+    assert bool(needed) is bool(plan.waits)
+    if facts.kind == "Controller" and any(
+        other.is_unreadable and other.kind == "NodeSet" for other in facts.neighbours
+    ):
+        assert plan.waits, "a NodeSet that cannot be read may be one of its own"
+
+
+@given(leaving_facts)
+def test_nothing_is_taken_from_an_object_that_waits(facts: LeavingFacts) -> None:
+    assert plan_leaving(facts) in (
+        LeavingPlan(detaches=facts.is_orphaning),
+        LeavingPlan(waits=plan_leaving(facts).waits),
     )
 
 

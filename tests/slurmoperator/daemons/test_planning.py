@@ -16,7 +16,6 @@ from slurmoperator.configuration.rendering import ConfigurationSet
 from slurmoperator.daemons import planning
 from slurmoperator.daemons.deciding import PartitionReading
 from slurmoperator.daemons.rest_tls import TlsFacts
-from slurmoperator.daemons.rotation.key_rings import RingReading
 from slurmoperator.daemons.situation import (
     AccountingFacts,
     ControllerFacts,
@@ -26,7 +25,9 @@ from slurmoperator.daemons.situation import (
     TokenFacts,
 )
 from slurmoperator.daemons.trials import FilesInForce, PendingVerdict, TrialPod
+from slurmoperator.keys import rings
 from slurmoperator.keys.certificates import CertificateBundle
+from slurmoperator.keys.rotation import KeyHolder, KeyRing, RotationFacts
 from slurmoperator.keys.secrets import DataObject
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.objects.loginset import LoginSetObject
@@ -38,7 +39,6 @@ from slurmoperator.rendering.body import PROVEN_ANNOTATION
 from slurmoperator.rendering.site import ControlSite, SlurmImages
 from slurmoperator.rendering.trying import LOG_PREFIX, WRITE_FILE
 from slurmruntime.crd.restapis import TLS_ANNOTATION, TLS_OFF, TLS_SECRET_ANNOTATION
-from slurmruntime.kube.secrets import Secret
 from slurmruntime.values.faults import Fault
 from tests.slurmoperator.configuration.given import accounting, controller, node_set
 from tests.slurmoperator.daemons.peers import part
@@ -84,20 +84,26 @@ data = st.dictionaries(
     st.one_of(words, st.binary(max_size=80).map(lambda raw: base64.b64encode(raw).decode())),
 )
 maybe_data = st.none() | data
-rings = st.none() | st.builds(
-    RingReading,
+key_rings = st.none() | st.builds(
+    KeyRing,
     key=st.just(KEY),
-    secret=st.none()
-    | st.builds(
-        Secret,
-        name=st.just("site-auth-slurm-ring"),
-        version=st.just("1"),
-        data=st.dictionaries(
-            st.sampled_from(["slurm.key.1.jwks", "slurm.key.2.jwks", "slurm.key.x.jwks", "a"]),
-            st.binary(max_size=40),
-        ),
+    steps=st.dictionaries(
+        st.sampled_from(["slurm.key.1.jwks", "slurm.key.2.jwks", "slurm.key.x.jwks", "a"]),
+        st.binary(max_size=40) | st.just(rings.step_text(1, {1: b"k" * 16, 2: b"l" * 16})),
     ),
+    version=st.sampled_from(["", "1"]),
     reported=st.integers(0, 4),
+)
+rotations = st.none() | st.builds(
+    RotationFacts,
+    step=st.integers(0, 4),
+    wanted=st.none() | st.integers(1, 4),
+    bad_request=words,
+    elsewhere=st.sampled_from([(), ("Accounting a",)]),
+    holders=st.lists(
+        st.builds(KeyHolder, name=words, step=st.none() | st.integers(0, 4)), max_size=3
+    ).map(tuple),
+    unwritable=words,
 )
 
 
@@ -189,7 +195,8 @@ def of_controllers(draw: st.DrawFn) -> ControllerFacts:
         node_sets=draw(node_sets),
         unreadable=draw(st.just(()) | st.just((Fault("NodeSet x", "bad"),))),
         config_maps=draw(st.dictionaries(words, data, max_size=2)),
-        ring=draw(rings),
+        ring=draw(key_rings),
+        rotation=draw(rotations),
         used_secrets=draw(st.frozensets(st.sampled_from([KEY.name, "other"]))),
         in_force=draw(in_forces),
         last=last,
@@ -205,7 +212,7 @@ of_accountings = st.builds(
     part=accountings,
     site=st.just(SITE),
     now=times,
-    ring=rings,
+    ring=key_rings,
     password=maybe_data,
     in_force=in_forces,
     pods=pods_of(st.just(f"{'0' * 64} -")),
@@ -242,7 +249,7 @@ of_rest_apis = st.builds(
         | st.just(CertificateBundle(authorities={}, trusted=b"a", files={}, why="")),
         users=st.none() | objects,
     ),
-    ring=rings,
+    ring=key_rings,
 )
 of_login_sets = st.builds(
     LoginSetFacts,
@@ -251,7 +258,7 @@ of_login_sets = st.builds(
     now=times,
     controller=st.none() | controllers,
     sssd_conf=maybe_data,
-    ring=rings,
+    ring=key_rings,
 )
 of_tokens = st.builds(
     TokenFacts,
@@ -315,6 +322,23 @@ def test_a_configuration_is_in_force_only_once_a_slurmctld_has_served_with_it(
     )
     if plan.digest and not facts.part.spec.external:
         assert was_seen
+
+
+@settings(deadline=None)
+@given(of_controllers())
+def test_a_key_goes_on_only_once_everybody_known_has_the_step_before(
+    facts: ControllerFacts,
+) -> None:
+    plan = planning.plan(facts)
+    if plan.rotation is None or plan.rotation.writes is None:
+        return
+    rotation = facts.rotation
+    assert rotation is not None
+    assert not plan.refused
+    assert not rotation.elsewhere
+    assert not rotation.unwritable
+    assert {rotation.step} >= {holder.step for holder in rotation.holders}
+    assert rotation.step + 1 == plan.rotation.writes
 
 
 @pytest.mark.parametrize("text", [repr, str])

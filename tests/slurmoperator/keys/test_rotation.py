@@ -14,8 +14,8 @@ BAD = "metadata.annotations[x]: expected a number"
 NONE = RotationDecision()
 
 
-def pods(*steps: int | None) -> list[KeyHolder]:
-    return [KeyHolder(name=f"pod {at}", step=step) for at, step in enumerate(steps)]
+def pods(*steps: int | None) -> tuple[KeyHolder, ...]:
+    return tuple(KeyHolder(name=f"pod {at}", step=step) for at, step in enumerate(steps))
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def pods(*steps: int | None) -> list[KeyHolder]:
         (RotationFacts(step=0, wanted=None, bad_request=BAD), None, "BadInput"),
         (RotationFacts(step=0, wanted=2, holders=pods(0, 0)), 1, "Rotating"),
         (RotationFacts(step=0, wanted=2, holders=pods(0, None)), None, "Waiting"),
-        (RotationFacts(step=0, wanted=2, elsewhere=["Accounting a"]), None, "Elsewhere"),
+        (RotationFacts(step=0, wanted=2, elsewhere=("Accounting a",)), None, "Elsewhere"),
         (RotationFacts(step=1, wanted=2, holders=pods(1, 0)), None, "Waiting"),
         (RotationFacts(step=1, wanted=2, holders=pods(1, 1)), 2, "Rotating"),
         (RotationFacts(step=2, wanted=2, holders=pods(2, 1)), None, "Waiting"),
@@ -36,7 +36,7 @@ def pods(*steps: int | None) -> list[KeyHolder]:
         (RotationFacts(step=1, wanted=None, holders=pods(1)), 2, "Rotating"),
         (RotationFacts(step=2, wanted=1, holders=pods(2)), 3, "Rotating"),
         (RotationFacts(step=2, wanted=None, bad_request=BAD, holders=pods(2)), 3, "Rotating"),
-        (RotationFacts(step=2, wanted=2, holders=pods(2), elsewhere=["x"]), None, "Elsewhere"),
+        (RotationFacts(step=2, wanted=2, holders=pods(2), elsewhere=("x",)), None, "Elsewhere"),
         # The last step is over when all have it.
         (RotationFacts(step=3, wanted=2, holders=pods(3, 2)), None, "Waiting"),
         (RotationFacts(step=3, wanted=2, holders=pods(3, 3)), None, "InForce"),
@@ -44,7 +44,11 @@ def pods(*steps: int | None) -> list[KeyHolder]:
         (RotationFacts(step=3, wanted=1), None, "BadInput"),
         (RotationFacts(step=3, wanted=4), None, "BadInput"),
         (RotationFacts(step=3, wanted=3, holders=pods(3)), 4, "Rotating"),
-        (RotationFacts(step=3, wanted=2, elsewhere=["x"]), None, "InForce"),
+        (RotationFacts(step=3, wanted=2, elsewhere=("x",)), None, "InForce"),
+        # A Secret of that name that is not ours is told once it would be written, and not before.
+        (RotationFacts(step=0, wanted=2, holders=pods(0), unwritable="a"), None, "Failing"),
+        (RotationFacts(step=0, wanted=2, holders=pods(1), unwritable="a"), None, "Waiting"),
+        (RotationFacts(step=0, wanted=1, unwritable="a"), None, "InForce"),
     ],
 )
 def test_what_is_done(facts: RotationFacts, writes: int | None, reason: str) -> None:
@@ -135,7 +139,7 @@ class World:
             RotationFacts(
                 step=self.step,
                 wanted=self.wanted,
-                holders=[KeyHolder(name=name, step=step) for name, step in holders],
+                holders=tuple(KeyHolder(name=name, step=step) for name, step in holders),
             )
         )
         if found.writes is not None:
@@ -225,4 +229,4 @@ def test_no_step_is_taken_while_anybody_has_another_one(
     found = decide(facts)
     if found.writes is not None:
         assert {step} >= {*steps}
-        assert decide(replace(facts, elsewhere=["x"])).writes is None
+        assert decide(replace(facts, elsewhere=("x",))).writes is None

@@ -1,4 +1,7 @@
-"""Moves the daemons of a Controller from one key to the next, step by step. See `slurmoperator.keys.rings`.
+"""Reads and writes the Secrets with the steps of the daemons' keys, and reads who uses them. See `slurmoperator.keys.rings`.
+
+The last step in the Secret is the one in force, even if a leader died between two writes; the Controller's status follows it. A write
+is guarded by the version that was read, so of two writers, one has to decide again.
 
 The users of a key are read from the API server, not from a cache, and those that create pods come first: a StatefulSet or Deployment
 that still has pods of an older template may create another one of it, and a NodeSet creates workers of its newest revision.
@@ -6,34 +9,33 @@ that still has pods of an older template may create another one of it, and a Nod
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Final
 
-from slurmoperator.daemons.conditions import KEY_CONDITION
 from slurmoperator.daemons.part import WatchedPart
-from slurmoperator.daemons.rotation.key_rings import KeyRing, KeyRings, is_named
 from slurmoperator.daemons.workload import WORKLOADS, DaemonWorkload
-from slurmoperator.keys import rotation
+from slurmoperator.keys import rings, rotation, secrets
 from slurmoperator.keys.mounts import MountingSpec, mounted_steps
-from slurmoperator.keys.rotation import KeyHolder, RotationDecision
+from slurmoperator.keys.naming import MADE_BYTES, KeyUse
+from slurmoperator.keys.rotation import KEY_CONDITION, KeyHolder, KeyRing, RotationFacts
+from slurmoperator.keys.secrets import RandomBytes
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.nodesets.revisions import storing
 from slurmoperator.objects.accounting import AccountingObject
-from slurmoperator.objects.controller import ControllerObject, ControllerStatus
+from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.parts import KeyOfObject
 from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
-from slurmruntime.kube import lists, paths, resource
+from slurmruntime.kube import errors, lists, paths, resource
+from slurmruntime.kube import secrets as kube_secrets
 from slurmruntime.kube.apply import writes
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.values.faults import Refusal
+from slurmruntime.kube.secrets import Secret
+from slurmruntime.values.faults import Fault, Refusal
 
 _REFERRING: Final = ("Controller", "Accounting")
 """Kinds whose objects refer to a key."""
 _OVER: Final = frozenset({"Succeeded", "Failed"})
-_NEXT: Final = timedelta(seconds=1)
-_WAITING: Final = timedelta(seconds=15)
 
 
 class _PodStatus(ObjectStruct, frozen=True):
@@ -56,49 +58,87 @@ _PODS: Final = resource.own_kind(paths.collection("v1", "pods"), "Pod", _Pod)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RotationOutcome:
-    """The outcome of one step of a rotation."""
-
-    decision: RotationDecision | None = None
-    """None if it failed."""
-    due: timedelta | None = None
-    """When to check again if no event comes first."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRotation:
-    """Rotates the key of one Controller after the other."""
+class KeyRings:
+    """Reads and writes key rings."""
 
     kube: KubeClient
-    rings: KeyRings
     parts: Mapping[str, Cache[WatchedPart]]
-    """By kind and uid."""
+    """By kind and uid; the status of Controllers has the steps."""
     node_sets: Cache[WatchedNodeSet]
+    random_bytes: RandomBytes
 
-    async def advance(self, watched: WatchedPart, ring: KeyRing) -> RotationOutcome:
-        """Write the next step of a Controller's key if it is due. Its bodies with the step in force have been applied.
+    async def read(self, namespace: str, key: KeyOfObject) -> KeyRing:
+        """Read the ring of a key.
 
         Raises:
-            KubeError: the users of the key were not read, or the step was not written, or may or may not have been: try again.
+            KubeError: it was not read: try again.
         """
-        meta = watched.metadata
+        secret = await self._secret(namespace, rings.ring_secret(key.name))
+        referring = self._referring(namespace, key)
+        reported = (holder.step or 0 for holder in _reported_steps(referring))
+        return KeyRing(
+            key=key,
+            steps=secret.data if secret else {},
+            version=secret.version if secret else "",
+            reported=max(reported, default=0),
+        )
+
+    async def read_rotation(self, controller: ControllerObject, ring: KeyRing) -> RotationFacts:
+        """Read what the next step of a Controller's key depends on.
+
+        Raises:
+            KubeError: the users of the key were not read: try again.
+        """
+        meta = controller.metadata
         facts = rotation.requested(ring.step, meta.annotations)
-        if rotation.is_open(facts.step, facts.wanted, _reported(watched)):
-            referring = self._referring(meta.namespace, ring.key)
-            facts = replace(
-                facts,
-                elsewhere=[_label(part) for part in referring if _is_external(part)],
-                holders=await self._holders(meta.namespace, ring, referring),
-            )
-        decision = rotation.decide(facts)
-        if decision.writes is None:
-            return RotationOutcome(decision=decision, due=_due(watched, ring, decision))
+        if not rotation.is_open(facts.step, facts.wanted, _reported(controller)):
+            return facts
+        referring = self._referring(meta.namespace, ring.key)
+        return replace(
+            facts,
+            elsewhere=tuple(_label(part) for part in referring if _is_external(part)),
+            holders=tuple(await self._holders(meta.namespace, ring, referring)),
+            unwritable=ring.unwritable,
+        )
+
+    async def write(self, namespace: str, ring: KeyRing, step: int) -> None:
+        """Write the next step and drop those that no daemon uses any more.
+
+        All daemons use the step of the ring, which is as it was read.
+
+        Raises:
+            Refusal: the first key is gone.
+            KubeError: it was not written, or may or may not have been: try again.
+        """
+        keys = ring.keys() if ring.step else await self._first_key(namespace, ring.key)
+        for number in rings.accepted_keys(step) - keys.keys():
+            keys[number] = self.random_bytes(MADE_BYTES[KeyUse.DAEMONS])
+        item = {rings.ring_item(ring.key.key, step): rings.step_text(step, keys)}
+        name = rings.ring_secret(ring.key.name)
+        if not ring.version:
+            body = secrets.secret_body(namespace, name, item, is_immutable=False)
+            await secrets.create(self.kube, body)
+            return
+        retained = {
+            name: data
+            for name, data in ring.steps.items()
+            if (rings.step_of(ring.key.key, name) or step) >= ring.step
+        }
+        secret = Secret(name=name, version=ring.version, data=ring.steps)
+        await kube_secrets.change(self.kube, namespace, secret, {**retained, **item})
+
+    async def _first_key(self, namespace: str, key: KeyOfObject) -> dict[int, bytes]:
+        first = await self._secret(namespace, key.name)
+        if first is None or key.key not in first.data:
+            text = f"it has no {key.key}, the key that the daemons use: restore it"
+            raise Refusal(Fault(f"Secret {key.name}", text))
+        return {1: first.data[key.key]}
+
+    async def _secret(self, namespace: str, name: str) -> Secret | None:
         try:
-            await self.rings.write(meta.namespace, ring, decision.writes)
-        except Refusal as refusal:
-            failing = RotationDecision(truth="False", reason="Failing", message=refusal.text)
-            return RotationOutcome(decision=failing)
-        return RotationOutcome(decision=decision, due=_NEXT)
+            return await kube_secrets.get(self.kube, namespace, name)
+        except errors.NotFound:
+            return None
 
     def _referring(self, namespace: str, key: KeyOfObject) -> list[WatchedPart]:
         """Return the objects that refer to a key, and those that cannot be read and so may refer to any."""
@@ -111,7 +151,7 @@ class KeyRotation:
                 part.parsed is None
                 or (
                     isinstance(part.parsed, ControllerObject | AccountingObject)
-                    and is_named(part.parsed.spec.slurm_key_ref, key)
+                    and _is_named(part.parsed.spec.slurm_key_ref, key)
                 )
             )
         ]
@@ -177,14 +217,6 @@ def _of_pods(pods: Sequence[_Pod], key: KeyOfObject) -> Iterator[KeyHolder]:
                 yield KeyHolder(name=f"pod {pod.metadata.name}", step=step)
 
 
-def _due(watched: WatchedPart, ring: KeyRing, decision: RotationDecision) -> timedelta | None:
-    if decision.reason != "Waiting":
-        return None
-    status = watched.status
-    is_reported = isinstance(status, ControllerStatus) and status.slurm_key_step == ring.step
-    return _WAITING if is_reported else _NEXT  # the status is written after this step
-
-
 def _is_external(watched: WatchedPart) -> bool:
     part = watched.parsed
     return isinstance(part, ControllerObject | AccountingObject) and part.spec.external
@@ -195,17 +227,22 @@ def _is_refused(node_set: WatchedNodeSet) -> bool:
     return any((c.type, c.status) == ("Accepted", "False") for c in node_set.status.conditions)
 
 
-def _reported(watched: WatchedPart) -> str:
+def _label(watched: WatchedPart | WatchedNodeSet) -> str:
+    return f"{watched.kind} {watched.metadata.name}"
+
+
+def _is_named(reference: KeyOfObject | None, key: KeyOfObject) -> bool:
+    """Check whether an object's reference is to this key."""
+    return reference is not None and (reference.name, reference.key) == (key.name, key.key)
+
+
+def _reported(controller: ControllerObject) -> str:
     """Return the message of the key's condition while that is True; "" if it is not."""
     return next(
         (
             condition.message
-            for condition in watched.status.conditions
+            for condition in controller.status.conditions
             if (condition.type, condition.status) == (KEY_CONDITION, "True")
         ),
         "",
     )
-
-
-def _label(watched: WatchedPart | WatchedNodeSet) -> str:
-    return f"{watched.kind} {watched.metadata.name}"
