@@ -8,8 +8,7 @@ Secrets have no names here: those with keys are named by the objects, and RBAC c
 from collections.abc import Sequence
 from typing import Any, Final
 
-from slurmoperator.daemons.part import PART_KINDS
-from slurmoperator.daemons.workload import WORKLOADS
+from slurmoperator.daemons.part import PART_KINDS, WORKLOADS
 from slurmoperator.objects.own import slurm_cluster
 from slurmoperator.objects.parts import GROUP
 from slurmruntime.kube.apply.writes import PLURALS

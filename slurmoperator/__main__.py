@@ -3,10 +3,8 @@
 import asyncio
 import secrets
 import sys
-from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Any
 
 from bridge.reconcile.program import opened
 from bridge.settings import configuration
@@ -25,6 +23,7 @@ from slurmoperator.rendering.node_sets.worker import worker_pod
 from slurmoperator.rendering.site import ControlSite, NamespaceScope, NetworkSite, SlurmImages
 from slurmoperator.rivals import Rivals
 from slurmruntime.leading.lease import Accession
+from slurmruntime.model.objects import JsonObject
 from slurmruntime.process import lifetime, logging
 from slurmruntime.process.lifetime import Service
 
@@ -41,7 +40,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
     site = build_site(settings.operator, settings.kubernetes.namespace)
     async with opened("operator", settings) as program:
 
-        def pod(node_set: NodeSetObject, key: WorkerKey, step: int) -> Mapping[str, Any]:
+        def pod(node_set: NodeSetObject, key: WorkerKey, step: int) -> JsonObject:
             name = node_set.spec.controller_ref.name
             controller = control_plane.controller(node_set.metadata.namespace, name)
             return worker_pod(node_set, key, controller, site, key_step=step)

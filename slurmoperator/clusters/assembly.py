@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
 
 from bridge.reconcile.informers import retry_service, watch_service
 from bridge.reconcile.program import Program
@@ -54,9 +53,9 @@ class SlurmClusters:
 
     async def _is_synced(self, stop: asyncio.Event) -> bool:
         """Wait until all caches are synced; return False if `stop` came first."""
-        caches: tuple[Cache[Any], ...] = (self._clusters, *self._parts.values(), self._node_sets)
-        for cache in caches:
-            if not await wait_for(cache.synced, stop):
+        parts = (cache.synced for cache in self._parts.values())
+        for synced in (self._clusters.synced, *parts, self._node_sets.synced):
+            if not await wait_for(synced, stop):
                 return False
         return True
 

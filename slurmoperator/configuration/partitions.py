@@ -61,6 +61,18 @@ NOT_READ: Final = SlurmPartitions(trouble="Slurm has not been asked yet")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionReading:
+    """What Slurm had of some partitions when it was read last."""
+
+    names: frozenset[str] = frozenset()
+    seen: SlurmPartitions = NOT_READ
+
+    def of(self, names: frozenset[str]) -> SlurmPartitions:
+        """Return what Slurm had of these partitions; a reading of others says nothing of them."""
+        return self.seen if self.names == names else NOT_READ
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ObsoletePartition:
     """A partition that is no longer configured but stays in slurm.conf."""
 

@@ -45,6 +45,27 @@ class ConfigurationSet:
         return f"{self.digest} {self.write}"
 
 
+@dataclass(frozen=True, slots=True)
+class FilesInForce:
+    """The configuration files that a daemon has."""
+
+    files: ConfigurationSet
+    is_proven: bool
+    """Whether the daemon has been seen serving with them."""
+
+    @classmethod
+    def stored(cls, files: Mapping[str, str], proven: str) -> "FilesInForce":
+        """Return stored files, with the tag of those that the daemon has served with."""
+        digest, _, write = proven.partition(" ")
+        write = write or UNNAMED_WRITE
+        files_set = ConfigurationSet(files=files, generated=frozenset(files), write=write)
+        return cls(files_set, is_proven=digest == files_set.digest)
+
+    def is_proven_to_be(self, files: ConfigurationSet) -> bool:
+        """Check whether this write of these files is in force and proven."""
+        return self.is_proven and self.files.tag == files.tag
+
+
 def render(sources: ConfigurationInputs) -> ConfigurationSet:
     """Return the files.
 

@@ -1,35 +1,44 @@
 """Carries out the plan of an object of the control plane, in named steps: it decides nothing."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+import msgspec
 import structlog
 
-from slurmoperator.daemons import trials, workload
-from slurmoperator.daemons.conditions import PartOutcome
-from slurmoperator.daemons.gathering import PartSources
-from slurmoperator.daemons.part import PART_KINDS, ControlPeers, PartCaches, PartObject, WatchedPart
-from slurmoperator.daemons.situation import PartPlan
-from slurmoperator.daemons.workload import WORKLOADS, WorkloadState
+from slurmoperator.daemons.gathering import PartSources, read_pods
+from slurmoperator.daemons.part import (
+    PART_KINDS,
+    WORKLOADS,
+    ControlPeers,
+    DaemonWorkload,
+    PartCaches,
+    PartObject,
+    WatchedPart,
+)
+from slurmoperator.daemons.situation import PartOutcome, PartPlan, PendingVerdict, WorkloadState
 from slurmoperator.keys import host_keys, secrets
 from slurmoperator.keys.host_keys import HostKeys
 from slurmoperator.keys.secrets import RandomBytes
+from slurmoperator.nodesets.volumes import deleted_claims
 from slurmoperator.objects.labels import MANAGER, TAKE_OVER_ANNOTATION
+from slurmoperator.objects.pod_status import why_not_ready
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.rendering.body import CONFIGURATION_ANNOTATION
 from slurmoperator.rendering.loginset import host_keys_body, host_keys_secret
 from slurmoperator.rendering.ssh import HOST_KEY_FILES
-from slurmruntime.kube import errors, paths
-from slurmruntime.kube.apply import owned_objects
+from slurmruntime.kube import errors, paths, resource
+from slurmruntime.kube.apply import owned_objects, writes
 from slurmruntime.kube.apply.owned_objects import BodyVerdict, ObjectOwner
 from slurmruntime.kube.apply.ownership import Ownership
-from slurmruntime.kube.client import MERGE_PATCH
-from slurmruntime.process.clock import Clock
+from slurmruntime.kube.client import MERGE_PATCH, KubeClient
+from slurmruntime.model.objects import JsonObject
 from slurmruntime.values import faults
 from slurmruntime.values.errors import PEER_ERRORS
 from slurmruntime.values.faults import Refusal
 
+_workload = msgspec.json.Decoder(DaemonWorkload)
 _log = structlog.get_logger(__name__)
 
 _NEVER_TAKES_OVER: Final = frozenset({"Token"})
@@ -68,6 +77,11 @@ class _Case:
         return tuple(verdict.reason for verdict in self.judged if verdict.ownership is ownership)
 
 
+_MOST_PODS: Final = 20
+_MOST_WAITS: Final = 3
+_LONGEST_WAIT: Final = 300
+
+
 class _NotOurs(Exception):
     """Another program has the name of an object."""
 
@@ -83,7 +97,6 @@ class PartActing:
         *,
         keys: KeySource,
         wake: Callable[[str], None],
-        clock: Clock,
     ) -> None:
         """Prepare; `wake` is called with the namespace in which a key has got another step."""
         self._kube = peers.kube
@@ -92,16 +105,15 @@ class PartActing:
         self._sources = sources
         self._keys = keys
         self._wake = wake
-        self._clock = clock
 
     def note(self, part: PartObject, plan: PartPlan) -> None:
         """Note what the next looks need to know: which verdicts are awaited, and what Slurm is to be asked."""
-        uid, now = part.metadata.uid, self._clock.now()
+        uid, verdict = part.metadata.uid, plan.verdict
         if plan.follow is not None:
             self._sources.partitions.request(part.metadata, plan.follow)
-        self._sources.awaited.note(uid, plan.awaited_tag, now)
-        self._sources.awaited.note(trials.nodes_key(uid), plan.nodes.awaited_tag, now)
-        for node_set, trial in plan.nodes.trials.items():
+        _remember(self._sources.awaited, uid, verdict.awaited if verdict else None)
+        _remember(self._sources.awaited_nodes, uid, verdict.nodes.awaited if verdict else None)
+        for node_set, trial in (verdict.nodes.trials if verdict else {}).items():
             self._tried.put(node_set, trial)
 
     async def act(self, watched: WatchedPart, part: PartObject, plan: PartPlan) -> PartOutcome:
@@ -202,12 +214,13 @@ class PartActing:
 
     async def _hurry_pods(self, case: _Case) -> None:
         """Touch the pods, so that their kubelets sync new files at once and not within two minutes."""
-        if not case.plan.hurried_pods:
+        verdict, meta = case.plan.verdict, case.part.metadata
+        if verdict is None or verdict.awaited is None or not verdict.hurried_pods:
             return
-        meta = case.part.metadata
-        nudge = self._sources.awaited.note_nudge(meta.uid)
-        annotations = {CONFIGURATION_ANNOTATION: f"{nudge.tag} {nudge.nudges}"}
-        for name in case.plan.hurried_pods:
+        nudged = replace(verdict.awaited, nudges=verdict.awaited.nudges + 1)
+        self._sources.awaited[meta.uid] = nudged
+        annotations = {CONFIGURATION_ANNOTATION: f"{nudged.tag} {nudged.nudges}"}
+        for name in verdict.hurried_pods:
             try:
                 await self._kube.request(
                     "PATCH",
@@ -233,8 +246,63 @@ class PartActing:
     async def _workloads(self, plan: PartPlan) -> tuple[WorkloadState, ...]:
         return tuple(
             [
-                await workload.read(self._kube, body)
+                await read_workload(self._kube, body)
                 for body in plan.bodies
                 if body["kind"] in WORKLOADS
             ]
         )
+
+
+def _remember(awaited: dict[str, PendingVerdict], uid: str, pending: PendingVerdict | None) -> None:
+    if pending is None:
+        awaited.pop(uid, None)
+    else:
+        awaited[uid] = pending
+
+
+async def read_workload(kube: KubeClient, body: JsonObject) -> WorkloadState:
+    """Return the state of the workload that a body describes; one that does not exist has no pods."""
+    where = writes.path(body)
+    try:
+        workload = resource.decoded(_workload, str(body["kind"]), await kube.request("GET", where))
+    except errors.NotFound:
+        return WorkloadState(
+            name=f"{body['kind']} {body['metadata']['name']}",
+            desired=body["spec"].get("replicas", 1),
+            ready=0,
+            pods=0,
+            is_updated=False,
+            waits=("it does not exist",),
+        )
+    status = workload.status
+    state = WorkloadState(
+        name=f"{body['kind']} {workload.metadata.name}",
+        desired=workload.spec.replicas,
+        ready=status.ready_replicas,
+        pods=status.replicas,
+        is_updated=workload.is_observed and status.updated_replicas >= workload.spec.replicas,
+    )
+    deleted = await deleted_claims.find_deleted(kube, workload.metadata.namespace, [*_claims(body)])
+    state = replace(state, deleted_claims=deleted)
+    if state.is_ready:
+        return state
+    labels = body["spec"]["selector"]["matchLabels"]
+    waits = await _waits(kube, workload.metadata.namespace, labels)
+    return replace(state, waits=waits)
+
+
+async def _waits(kube: KubeClient, namespace: str, labels: Mapping[str, str]) -> tuple[str, ...]:
+    pods = await read_pods(kube, namespace, labels, most=_MOST_PODS)
+    waits = [f"pod {pod.metadata.name}: {why}" for pod in pods for why in why_not_ready(pod.status)]
+    return tuple(faults.shortened(wait, _LONGEST_WAIT) for wait in waits[:_MOST_WAITS])
+
+
+def _claims(body: JsonObject) -> Iterator[str]:
+    """Yield the names of the claims that the pods of a workload use."""
+    spec = body["spec"]
+    for volume in spec["template"]["spec"].get("volumes") or ():
+        if claim := (volume.get("persistentVolumeClaim") or {}).get("claimName"):
+            yield claim
+    for volume_claim_template in spec.get("volumeClaimTemplates") or ():
+        for number in range(spec.get("replicas", 1)):
+            yield f"{volume_claim_template['metadata']['name']}-{body['metadata']['name']}-{number}"

@@ -7,8 +7,13 @@ from bridge.reconcile.informers import retry_service, watch_service
 from bridge.reconcile.program import Program
 from slurmoperator.daemons.acting import KeySource
 from slurmoperator.daemons.loop import ControlLoop, NamespaceRules
-from slurmoperator.daemons.part import PARTS, ControlPeers, PartCaches, WatchedPart
-from slurmoperator.daemons.workload import WATCHED_WORKLOADS
+from slurmoperator.daemons.part import (
+    PARTS,
+    WATCHED_WORKLOADS,
+    ControlPeers,
+    PartCaches,
+    WatchedPart,
+)
 from slurmoperator.nodesets.conf_trials import ConfTrials
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.objects.controller import ControllerObject

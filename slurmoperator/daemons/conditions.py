@@ -4,9 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from slurmoperator.daemons.part import WatchedPart
-from slurmoperator.daemons.situation import PartPlan
-from slurmoperator.daemons.workload import WorkloadState
+from slurmoperator.daemons.situation import PartOutcome, PartPlan, WorkloadState
 from slurmoperator.keys.rotation import KEY_CONDITION, RotationDecision
 from slurmoperator.objects.controller import ControllerStatus
 from slurmoperator.objects.labels import selecting
@@ -15,30 +13,6 @@ from slurmoperator.objects.parts import ConditionsOnly, UntimedCondition, with_t
 from slurmoperator.objects.token import TokenStatus
 from slurmoperator.rendering.loginset import LOGIN_APP
 from slurmruntime.crd.conditions import ObjectCondition
-from slurmruntime.values.errors import PeerError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartOutcome:
-    """What came of a plan, and what was seen after it."""
-
-    watched: WatchedPart
-    """With our finalizer, if it got that."""
-    refused: str = ""
-    """Why it was not carried out to its end; "" if it was, or if a call failed."""
-    refused_reason: str = "BadInput"
-    """CamelCase."""
-    failure: PeerError | None = None
-    """The first call that failed."""
-    notes: tuple[str, ...] = ()
-    """What the object asks for and does not get."""
-    workloads: tuple[WorkloadState, ...] | None = None
-    """As they were after the last step; None if they were not read."""
-
-    @property
-    def is_cut_short(self) -> bool:
-        """Whether a step was refused or has failed."""
-        return bool(self.refused) or self.failure is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +63,8 @@ def report(plan: PartPlan, outcome: PartOutcome, now: datetime, *, waits: str = 
         notes=outcome.notes,
         waits=waits,
         configured=plan.configured,
-        not_tried=plan.not_tried,
-        digest=plan.digest,
+        not_tried=plan.verdict.not_tried if plan.verdict else "",
+        digest=plan.verdict.digest if plan.verdict else "",
         kept_partitions=plan.kept_partitions,
         failures=(str(failure),) if failure is not None and not failure.transient else (),
         is_interrupted=failure is not None and failure.transient,

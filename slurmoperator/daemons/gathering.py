@@ -1,16 +1,18 @@
 """Reads the facts about an object of the control plane: the caches and, for what they do not have, the API server. It decides nothing."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
+import msgspec
+
 from slurmoperator.configuration import slurmdbd_conf
 from slurmoperator.configuration.inputs import config_maps
-from slurmoperator.daemons import planning, trials, workload
+from slurmoperator.configuration.rendering import UNNAMED_WRITE, ConfigurationSet, FilesInForce
 from slurmoperator.daemons.key_rings import KeyRings
-from slurmoperator.daemons.part import PartCaches, PartObject, WatchedPart
+from slurmoperator.daemons.part import DaemonPod, PartCaches, PartObject, WatchedPart
 from slurmoperator.daemons.partition_readings import PartitionReadings
 from slurmoperator.daemons.rest_tls import RestCertificates
 from slurmoperator.daemons.situation import (
@@ -19,13 +21,13 @@ from slurmoperator.daemons.situation import (
     DaemonFacts,
     Data,
     LoginSetFacts,
+    PendingVerdict,
     RestApiFacts,
     TokenFacts,
+    TrialPod,
 )
-from slurmoperator.daemons.trials import FilesInForce, PendingVerdicts, TrialPod
-from slurmoperator.daemons.workload import DaemonPod
-from slurmoperator.keys import naming, secrets
-from slurmoperator.keys.rotation import KeyRing
+from slurmoperator.keys import naming, rings, rotation, secrets
+from slurmoperator.keys.rotation import KEY_CONDITION, KeyRing, RotationFacts
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.objects.accounting import AccountingObject
@@ -37,6 +39,7 @@ from slurmoperator.objects.parts import KeyOfObject
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.objects.token import TokenObject
 from slurmoperator.rendering import accounting, trying
+from slurmoperator.rendering.body import PROVEN_ANNOTATION
 from slurmoperator.rendering.controller import RECONFIGURE
 from slurmoperator.rendering.site import (
     configuration_name,
@@ -44,8 +47,9 @@ from slurmoperator.rendering.site import (
     wanted_configuration_name,
 )
 from slurmoperator.rendering.token import token_secret
+from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
-from slurmruntime.kube import paths
+from slurmruntime.kube import paths, resource
 from slurmruntime.kube.cache import Index
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.process.clock import Clock
@@ -59,6 +63,13 @@ _LONGEST: Final = timedelta(seconds=5)
 """For one log: a kubelet that does not answer must not delay others."""
 
 
+class _Pods(ObjectStruct, frozen=True):
+    items: tuple[DaemonPod, ...] = ()
+
+
+_pods = msgspec.json.Decoder(_Pods)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartSources:
     """Where facts come from beside the API server and the caches."""
@@ -66,8 +77,11 @@ class PartSources:
     key_rings: KeyRings
     certificates: RestCertificates
     partitions: PartitionReadings
-    awaited: PendingVerdicts
     policy: TokenPolicy
+    awaited: dict[str, PendingVerdict] = field(default_factory=dict)
+    """Since when a verdict on an object's files has been awaited, by its uid; remembered from look to look."""
+    awaited_nodes: dict[str, PendingVerdict] = field(default_factory=dict)
+    """Likewise one on the nodes of a Controller's workers."""
 
 
 class PartGathering:
@@ -112,18 +126,21 @@ class PartGathering:
         watched = list(self._sets_in.get(meta.namespace))
         node_sets = tuple(_of_cluster(watched, meta.name))
         in_force = await self._in_force(part)
-        last = await self._data("configmaps", meta.namespace, wanted_configuration_name(meta.name))
+        wanted = await self._data(
+            "configmaps", meta.namespace, wanted_configuration_name(meta.name)
+        )
+        last = None if wanted is None else _written(wanted)
         maps = {
             name: await self._data("configmaps", meta.namespace, name) for name in config_maps(part)
         }
         pods: tuple[TrialPod, ...] = ()
         if not part.spec.external:
-            reads_logs = trials.are_logs_needed(in_force, last, node_sets)
+            reads_logs = _are_logs_needed(in_force, last, node_sets)
             pods = await self._pods(meta, "slurmctld", reads_logs=reads_logs)
         accounting_part = (
             self._find("Accounting", meta.namespace, reference.name) if reference else None
         )
-        awaited, rings = self._sources.awaited, self._sources.key_rings
+        sources = self._sources
         ring = await self._ring(meta.namespace, part.spec.slurm_key_ref)
         return ControllerFacts(
             part=part,
@@ -138,14 +155,14 @@ class PartGathering:
             ),
             config_maps={name: data for name, data in maps.items() if data is not None},
             ring=ring,
-            rotation=None if ring is None else await rings.read_rotation(part, ring),
+            rotation=None if ring is None else await self._rotation(part, ring),
             used_secrets=self._used_secrets(part),
             in_force=in_force,
             last=last,
             partitions=self._sources.partitions.last(meta.uid),
             pods=pods,
-            awaited=awaited.of(meta.uid),
-            awaited_nodes=awaited.of(trials.nodes_key(meta.uid)),
+            awaited=sources.awaited.get(meta.uid),
+            awaited_nodes=sources.awaited_nodes.get(meta.uid),
         )
 
     async def _of_accounting(self, part: AccountingObject) -> AccountingFacts:
@@ -170,7 +187,7 @@ class PartGathering:
             password=await self._data("secrets", meta.namespace, password),
             in_force=await self._slurmdbd_conf(part),
             pods=await self._pods(meta, accounting.SLURMDBD, reads_logs=False),
-            awaited=self._sources.awaited.of(meta.uid),
+            awaited=self._sources.awaited.get(meta.uid),
         )
 
     async def _of_rest_api(self, part: RestApiObject) -> RestApiFacts:
@@ -202,7 +219,7 @@ class PartGathering:
 
     async def _of_token(self, part: TokenObject) -> TokenFacts:
         namespace = part.metadata.namespace
-        _, reference = planning.signing_reference(part)
+        reference = part.spec.signing_key
         return TokenFacts(
             part=part,
             now=self._clock.now(),
@@ -214,7 +231,35 @@ class PartGathering:
     # -- reading ----------------------------------------------------------------------------------
 
     async def _ring(self, namespace: str, key: KeyOfObject | None) -> KeyRing | None:
-        return None if key is None else await self._sources.key_rings.read(namespace, key)
+        if key is None:
+            return None
+        name = rings.ring_secret(key.name)
+        secret = await secrets.get(self._kube, "secrets", namespace, name)
+        reported = (
+            controller.parsed.status.slurm_key_step
+            for controller in self._caches.parts["Controller"].values()
+            if controller.metadata.namespace == namespace
+            and isinstance(controller.parsed, ControllerObject)
+            and rotation.names_key(controller.parsed.spec.slurm_key_ref, key)
+        )
+        return KeyRing(
+            key=key,
+            steps=secret.values if secret else {},
+            version=secret.metadata.resource_version if secret else "",
+            reported=max(reported, default=0),
+        )
+
+    async def _rotation(self, part: ControllerObject, ring: KeyRing) -> RotationFacts:
+        """Read what the next step of a Controller's key depends on; its users only while that matters."""
+        requested = rotation.requested(ring.step, part.metadata.annotations)
+        in_force = (
+            condition.message
+            for condition in part.status.conditions
+            if (condition.type, condition.status) == (KEY_CONDITION, "True")
+        )
+        if not rotation.is_open(requested.step, requested.wanted, next(in_force, "")):
+            return requested
+        return await self._sources.key_rings.read_users(part.metadata.namespace, ring, requested)
 
     def _find(self, kind: str, namespace: str, name: str) -> PartObject | None:
         parts = self._by_name[kind].get(f"{namespace}/{name}")
@@ -258,7 +303,7 @@ class PartGathering:
         config_map = await secrets.get(self._kube, "configmaps", part.metadata.namespace, name)
         if config_map is None or config_map.data is None or "slurm.conf" not in config_map.data:
             return None
-        return FilesInForce.from_object(config_map.data, config_map.metadata.annotations)
+        return FilesInForce.stored(config_map.data, _proven(config_map.metadata))
 
     async def _slurmdbd_conf(self, part: AccountingObject) -> FilesInForce | None:
         name, file = slurmdbd_conf_name(part.metadata.name), slurmdbd_conf.FILE
@@ -267,7 +312,7 @@ class PartGathering:
         if secret is None or not conf:
             return None
         files = {file: conf.decode(errors="replace")}
-        return FilesInForce.from_object(files, secret.metadata.annotations)
+        return FilesInForce.stored(files, _proven(secret.metadata))
 
     async def _data(self, plural: str, namespace: str, name: str) -> Data | None:
         stored = await secrets.get(self._kube, plural, namespace, name)
@@ -277,7 +322,7 @@ class PartGathering:
         self, owner: ObjectMetadata, app: str, *, reads_logs: bool
     ) -> tuple[TrialPod, ...]:
         labels = selecting(app, owner.name)
-        pods = await workload.read_pods(self._kube, owner.namespace, labels, most=_MOST_PODS)
+        pods = await read_pods(self._kube, owner.namespace, labels, most=_MOST_PODS)
         return tuple(
             [
                 await self._trial_pod(pod, reads_log=reads_logs)
@@ -288,7 +333,7 @@ class PartGathering:
 
     async def _trial_pod(self, pod: DaemonPod, *, reads_log: bool) -> TrialPod:
         name = pod.metadata.name
-        if not reads_log or not trials.runs_trials(pod.status):
+        if not reads_log or not pod.status.is_running(RECONFIGURE):
             return TrialPod(name=name, status=pod.status)
         where = paths.pod(pod.metadata.namespace, name) + "/log"
         params = {
@@ -313,3 +358,38 @@ def _of_cluster(watched: Iterable[WatchedNodeSet], controller: str) -> Iterator[
 
 def _is_accepted(watched: WatchedPart) -> bool:
     return any((c.type, c.status) == ("Accepted", "True") for c in watched.status.conditions)
+
+
+def _proven(metadata: ObjectMetadata) -> str:
+    """Return the tag of the files that a daemon has served with."""
+    return metadata.annotations.get(PROVEN_ANNOTATION, "")
+
+
+def _written(data: Data) -> ConfigurationSet:
+    """Return the files of a ConfigMap, one of which names the write."""
+    files = {name: content for name, content in data.items() if name != trying.WRITE_FILE}
+    write = data.get(trying.WRITE_FILE, UNNAMED_WRITE)
+    return ConfigurationSet(files=files, generated=frozenset(files), write=write)
+
+
+def _are_logs_needed(
+    in_force: FilesInForce | None,
+    last: ConfigurationSet | None,
+    node_sets: Iterable[NodeSetObject],
+) -> bool:
+    """Check whether a log can have a verdict that matters: only on the files that were desired last, or on nodes."""
+    if any(node_set.has_new_conf for node_set in node_sets):
+        return True
+    if last is None or last.write == UNNAMED_WRITE:
+        return False
+    return in_force is None or not in_force.is_proven_to_be(last)
+
+
+async def read_pods(
+    kube: KubeClient, namespace: str, labels: Mapping[str, str], *, most: int
+) -> tuple[DaemonPod, ...]:
+    """Return the pods with these labels, some of them if there are more."""
+    selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    params = {"labelSelector": selector, "limit": str(most)}
+    answer = await kube.request("GET", paths.collection("v1", "pods", namespace), params=params)
+    return resource.decoded(_pods, "pods", answer).items

@@ -1,4 +1,4 @@
-"""Reads and writes the Secrets with the steps of the daemons' keys, and reads who uses them. See `slurmoperator.keys.rings`.
+"""Writes the Secrets with the steps of the daemons' keys, and reads who uses these. See `slurmoperator.keys.rings`.
 
 The last step in the Secret is the one in force, even if a leader died between two writes; the Controller's status follows it. A write
 is guarded by the version that was read, so of two writers, one has to decide again.
@@ -11,12 +11,11 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from slurmoperator.daemons.part import WatchedPart
-from slurmoperator.daemons.workload import WORKLOADS, DaemonWorkload
+from slurmoperator.daemons.part import WORKLOADS, DaemonWorkload, WatchedPart
 from slurmoperator.keys import rings, rotation, secrets
 from slurmoperator.keys.mounts import MountingSpec, mounted_steps
 from slurmoperator.keys.naming import MADE_BYTES, KeyUse
-from slurmoperator.keys.rotation import KEY_CONDITION, KeyHolder, KeyRing, RotationFacts
+from slurmoperator.keys.rotation import KeyHolder, KeyRing, RotationFacts
 from slurmoperator.keys.secrets import RandomBytes
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.nodesets.revisions import storing
@@ -25,7 +24,7 @@ from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.parts import KeyOfObject
 from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
-from slurmruntime.kube import errors, lists, paths, resource
+from slurmruntime.kube import lists, paths, resource
 from slurmruntime.kube import secrets as kube_secrets
 from slurmruntime.kube.apply import writes
 from slurmruntime.kube.cache import Cache
@@ -59,7 +58,7 @@ _PODS: Final = resource.own_kind(paths.collection("v1", "pods"), "Pod", _Pod)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRings:
-    """Reads and writes key rings."""
+    """Writes key rings, and reads who uses a key."""
 
     kube: KubeClient
     parts: Mapping[str, Cache[WatchedPart]]
@@ -67,37 +66,19 @@ class KeyRings:
     node_sets: Cache[WatchedNodeSet]
     random_bytes: RandomBytes
 
-    async def read(self, namespace: str, key: KeyOfObject) -> KeyRing:
-        """Read the ring of a key.
-
-        Raises:
-            KubeError: it was not read: try again.
-        """
-        secret = await self._secret(namespace, rings.ring_secret(key.name))
-        referring = self._referring(namespace, key)
-        reported = (holder.step or 0 for holder in _reported_steps(referring))
-        return KeyRing(
-            key=key,
-            steps=secret.data if secret else {},
-            version=secret.version if secret else "",
-            reported=max(reported, default=0),
-        )
-
-    async def read_rotation(self, controller: ControllerObject, ring: KeyRing) -> RotationFacts:
-        """Read what the next step of a Controller's key depends on.
+    async def read_users(
+        self, namespace: str, ring: KeyRing, requested: RotationFacts
+    ) -> RotationFacts:
+        """Add who uses a key to what is requested of it.
 
         Raises:
             KubeError: the users of the key were not read: try again.
         """
-        meta = controller.metadata
-        facts = rotation.requested(ring.step, meta.annotations)
-        if not rotation.is_open(facts.step, facts.wanted, _reported(controller)):
-            return facts
-        referring = self._referring(meta.namespace, ring.key)
+        referring = self._referring(namespace, ring.key)
         return replace(
-            facts,
+            requested,
             elsewhere=tuple(_label(part) for part in referring if _is_external(part)),
-            holders=tuple(await self._holders(meta.namespace, ring, referring)),
+            holders=tuple(await self._holders(namespace, ring, referring)),
             unwritable=ring.unwritable,
         )
 
@@ -128,17 +109,11 @@ class KeyRings:
         await kube_secrets.change(self.kube, namespace, secret, {**retained, **item})
 
     async def _first_key(self, namespace: str, key: KeyOfObject) -> dict[int, bytes]:
-        first = await self._secret(namespace, key.name)
-        if first is None or key.key not in first.data:
+        first = await secrets.get(self.kube, "secrets", namespace, key.name)
+        if first is None or key.key not in first.values:
             text = f"it has no {key.key}, the key that the daemons use: restore it"
             raise Refusal(Fault(f"Secret {key.name}", text))
-        return {1: first.data[key.key]}
-
-    async def _secret(self, namespace: str, name: str) -> Secret | None:
-        try:
-            return await kube_secrets.get(self.kube, namespace, name)
-        except errors.NotFound:
-            return None
+        return {1: first.values[key.key]}
 
     def _referring(self, namespace: str, key: KeyOfObject) -> list[WatchedPart]:
         """Return the objects that refer to a key, and those that cannot be read and so may refer to any."""
@@ -151,7 +126,7 @@ class KeyRings:
                 part.parsed is None
                 or (
                     isinstance(part.parsed, ControllerObject | AccountingObject)
-                    and _is_named(part.parsed.spec.slurm_key_ref, key)
+                    and rotation.names_key(part.parsed.spec.slurm_key_ref, key)
                 )
             )
         ]
@@ -229,20 +204,3 @@ def _is_refused(node_set: WatchedNodeSet) -> bool:
 
 def _label(watched: WatchedPart | WatchedNodeSet) -> str:
     return f"{watched.kind} {watched.metadata.name}"
-
-
-def _is_named(reference: KeyOfObject | None, key: KeyOfObject) -> bool:
-    """Check whether an object's reference is to this key."""
-    return reference is not None and (reference.name, reference.key) == (key.name, key.key)
-
-
-def _reported(controller: ControllerObject) -> str:
-    """Return the message of the key's condition while that is True; "" if it is not."""
-    return next(
-        (
-            condition.message
-            for condition in controller.status.conditions
-            if (condition.type, condition.status) == (KEY_CONDITION, "True")
-        ),
-        "",
-    )

@@ -12,14 +12,20 @@ from structlog.contextvars import bind_contextvars
 
 from slurmoperator.daemons import conditions, leaving, planning
 from slurmoperator.daemons.acting import KeySource, PartActing
-from slurmoperator.daemons.conditions import PartOutcome, PartReport
+from slurmoperator.daemons.conditions import PartReport
 from slurmoperator.daemons.gathering import PartGathering, PartSources
 from slurmoperator.daemons.key_rings import KeyRings
-from slurmoperator.daemons.part import PART_KINDS, ControlPeers, PartCaches, PartObject, WatchedPart
+from slurmoperator.daemons.part import (
+    PART_KINDS,
+    ControlPeers,
+    PartCaches,
+    PartObject,
+    WatchedPart,
+    WorkloadObject,
+)
 from slurmoperator.daemons.partition_readings import PartitionReadings
 from slurmoperator.daemons.rest_tls import RestCertificates
-from slurmoperator.daemons.trials import PendingVerdicts
-from slurmoperator.daemons.workload import WorkloadObject
+from slurmoperator.daemons.situation import PartOutcome
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.rendering.site import ELSEWHERE, ControlSite, NamespaceScope
@@ -84,13 +90,10 @@ class ControlLoop:
             ),
             certificates=RestCertificates(kube, site, self._clock),
             partitions=self._partitions,
-            awaited=PendingVerdicts(),
             policy=rules.tokens,
         )
         self._gathering = PartGathering(kube, caches, sources, self._clock)
-        self._acting = PartActing(
-            peers, caches, sources, keys=keys, wake=self._wake, clock=self._clock
-        )
+        self._acting = PartActing(peers, caches, sources, keys=keys, wake=self._wake)
         self._served = rules.served
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:

@@ -10,9 +10,9 @@ from slurmoperator.configuration.partitions import (
     MOST_JOBS,
     NOT_READ,
     JobsOfPartition,
+    PartitionReading,
     SlurmPartitions,
 )
-from slurmoperator.daemons.deciding import PartitionReading
 from slurmoperator.nodesets.views import OpensSlurm
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.process.clock import Clock

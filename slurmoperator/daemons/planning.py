@@ -4,29 +4,23 @@ Whatever is wrong with the facts is raised as a refusal where it is seen, and ca
 """
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
-from slurmoperator.configuration import refusals, slurmdbd_conf
+from slurmoperator.configuration import changes, refusals, slurmdbd_conf
+from slurmoperator.configuration.changes import ConfigurationPlan
 from slurmoperator.configuration.inputs import ConfigurationInputs
-from slurmoperator.configuration.rendering import ConfigurationSet
-from slurmoperator.daemons import deciding, rest_tls, trials
-from slurmoperator.daemons.deciding import ConfigurationPlan, FilesVerdict
+from slurmoperator.daemons import rest_tls, trials
 from slurmoperator.daemons.situation import (
     AccountingFacts,
     ControllerFacts,
     DaemonFacts,
     Data,
+    FilesVerdict,
     LoginSetFacts,
     PartPlan,
     RestApiFacts,
     TokenFacts,
-)
-from slurmoperator.daemons.trials import (
-    NodeTrials,
-    PendingVerdict,
-    TrialOutcome,
-    TrialVerdict,
 )
 from slurmoperator.keys import naming, rotation, secrets, token_policy, tokens
 from slurmoperator.keys.naming import LEAST_BYTES, KeyReference, KeyUse
@@ -36,7 +30,6 @@ from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.loginset import LoginSetObject
 from slurmoperator.objects.parts import KeyOfObject
 from slurmoperator.objects.restapi import RestApiObject
-from slurmoperator.objects.token import TokenObject
 from slurmoperator.objects.workers import namesakes
 from slurmoperator.rendering.accounting import accounting_bodies
 from slurmoperator.rendering.body import digest
@@ -61,7 +54,7 @@ def plan(facts: DaemonFacts) -> PartPlan:
     try:
         kind, part_plan = _plan(facts)
     except Refusal as refusal:
-        return PartPlan(refused=refusal.text)
+        return PartPlan(refused=refusal.text, is_blocked=True)
     if part_plan.is_blocked or part_plan.configured:
         return part_plan
     unwanted = leftovers(kind, facts.part.metadata, part_plan.bodies)
@@ -101,11 +94,11 @@ def _of_controller(facts: ControllerFacts) -> PartPlan:
     configuration = (
         ConfigurationPlan(refused=Refusal(*blocking).text)
         if blocking
-        else deciding.plan_configuration(
+        else changes.plan_change(
             inputs,
             facts.in_force.files.files if facts.in_force else None,
             facts.partitions,
-            None if facts.last is None else trials.without_write(facts.last),
+            None if facts.last is None else facts.last.files,
         )
     )
     step, ring_refusal = 0, ""
@@ -116,20 +109,21 @@ def _of_controller(facts: ControllerFacts) -> PartPlan:
     keys = naming.still_needed(naming.key_references(part.spec), step)
     files = configuration.files or (facts.in_force.files if facts.in_force else None)
     if files is None:
-        return PartPlan(keys=keys, configured=configuration.refused, follow=configuration.follow)
-    if not part.spec.external:
-        files = trials.name_write(files, facts.last or {}, facts.now)
-    trial = _try(facts, files)
+        return PartPlan(
+            is_blocked=True,
+            keys=keys,
+            configured=configuration.refused,
+            follow=configuration.follow,
+        )
     user_lines = () if blocking else refusals.user_lines(inputs)
-    verdict = deciding.judge(files, trial, facts.in_force, deciding.SLURMCTLD, user_lines)
-    nodes = trials.try_nodes(part, files, node_sets, facts.pods)
+    verdict = trials.of_slurmctld(facts, files, node_sets, user_lines)
     bodies: tuple[JsonObject, ...] = ()
     if not ring_refusal:
         bodies = controller_bodies(
             part,
             verdict.served.files,
             facts.site,
-            wanted=files,
+            wanted=verdict.desired,
             is_proven=verdict.served.is_proven,
             key_step=step,
         )
@@ -138,33 +132,25 @@ def _of_controller(facts: ControllerFacts) -> PartPlan:
         key = rotation.decide(facts.rotation)
     return PartPlan(
         refused=ring_refusal,
+        is_blocked=bool(ring_refusal),
         bodies=bodies,
         keys=keys,
         are_keys_used=_are_used(keys, facts.used_secrets),
         configured=configuration.refused or verdict.refused,
-        not_tried=verdict.not_tried,
-        digest=verdict.digest,
+        verdict=verdict,
         kept_partitions=configuration.kept_partitions,
         follow=configuration.follow,
-        awaited_tag=_awaited_tag(trial, files),
-        hurried_pods=tuple(
-            trials.pods_to_nudge(facts.pods, facts.awaited, verdict.pending_tag, facts.now)
-        ),
-        nodes=nodes,
         ring=None if ring_refusal else facts.ring,
         rotation=key,
-        due=None if ring_refusal else _due(facts, verdict, nodes, key),
+        due=None if ring_refusal else _due(facts, verdict, key),
     )
 
 
 def _due(
-    facts: ControllerFacts, verdict: FilesVerdict, nodes: NodeTrials, key: RotationDecision | None
+    facts: ControllerFacts, verdict: FilesVerdict, key: RotationDecision | None
 ) -> timedelta | None:
     """Return when to look at a Controller again; the status with the step of its key is written only after this look."""
-    is_pending = nodes.is_pending and trials.is_soon(
-        facts.awaited_nodes, nodes.awaited_tag, facts.now
-    )
-    if verdict.pending_tag or is_pending:
+    if verdict.is_pending:
         return trials.POLL_INTERVAL
     if key is None or (key.writes is None and key.reason != "Waiting"):
         return None
@@ -178,26 +164,6 @@ def _blocking(facts: ControllerFacts) -> tuple[Fault, ...]:
         return facts.unreadable
     mismatches = naming.mismatches(facts.part.spec, facts.accounting.spec)
     return (*facts.unreadable, *mismatches)
-
-
-def _try(facts: ControllerFacts, files: ConfigurationSet) -> TrialVerdict:
-    """Return slurmctld's verdict on files; an external one is not asked."""
-    in_force = facts.in_force
-    if facts.part.spec.external or (in_force is not None and in_force.is_proven_to_be(files)):
-        return TrialVerdict(outcome=TrialOutcome.TAKEN)
-    trial = trials.slurmctld_verdict(facts.pods, files.tag)
-    return _patient(trial, facts.awaited, files.tag, facts.now)
-
-
-def _patient(
-    trial: TrialVerdict, awaited: PendingVerdict | None, tag: str, now: datetime
-) -> TrialVerdict:
-    is_pending = trial.is_pending and trials.is_soon(awaited, tag, now)
-    return replace(trial, is_pending=is_pending)
-
-
-def _awaited_tag(trial: TrialVerdict, files: ConfigurationSet) -> str:
-    return files.tag if trial.outcome is TrialOutcome.NOT_TRIED else ""
 
 
 def _of_accounting(facts: AccountingFacts) -> PartPlan:
@@ -216,10 +182,7 @@ def _of_accounting(facts: AccountingFacts) -> PartPlan:
         "database password",
     )
     desired = slurmdbd_conf.file(part, password)
-    trial = trials.slurmdbd_verdict(facts.pods, desired.tag)
-    trial = _patient(trial, facts.awaited, desired.tag, facts.now)
-    user_lines = slurmdbd_conf.user_lines(part)
-    verdict = deciding.judge(desired, trial, facts.in_force, deciding.SLURMDBD, user_lines)
+    verdict = trials.of_slurmdbd(facts, desired, slurmdbd_conf.user_lines(part))
     served = verdict.served
     rendered = accounting_bodies(
         part,
@@ -234,10 +197,8 @@ def _of_accounting(facts: AccountingFacts) -> PartPlan:
         keys=keys,
         are_keys_used=are_used,
         configured=verdict.refused,
-        not_tried=verdict.not_tried,
-        digest=verdict.digest,
-        awaited_tag=_awaited_tag(trial, desired),
-        due=trials.POLL_INTERVAL if verdict.pending_tag else None,
+        verdict=verdict,
+        due=trials.POLL_INTERVAL if verdict.is_pending else None,
     )
 
 
@@ -299,7 +260,9 @@ def _of_token(facts: TokenFacts) -> PartPlan:
 
 
 def _signing_key(facts: TokenFacts) -> bytes:
-    at, reference = signing_reference(facts.part)
+    spec = facts.part.spec
+    at = "spec.jwtKeyRef" if spec.jwt_key_ref is not None else "spec.jwtHs256KeyRef"
+    reference = spec.signing_key
     if reference is None:
         raise Refusal(Fault(at, "expected the Secret with the key that signs the token"))
     if facts.signing is None:
@@ -313,13 +276,6 @@ def _signing_key(facts: TokenFacts) -> bytes:
         text = f"expected at least {least} bytes in {reference.key} of Secret {reference.name}, found {len(key)}"
         raise Refusal(Fault(f"{at}.key", text))
     return key
-
-
-def signing_reference(part: TokenObject) -> tuple[str, KeyOfObject | None]:
-    """Return the field that names the key which signs a Token, and its value."""
-    if part.spec.jwt_key_ref is not None:
-        return "spec.jwtKeyRef", part.spec.jwt_key_ref
-    return "spec.jwtHs256KeyRef", part.spec.jwt_hs256_key_ref
 
 
 def _are_used(keys: tuple[KeyReference, ...], used_secrets: frozenset[str]) -> bool:

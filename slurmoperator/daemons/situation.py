@@ -4,25 +4,51 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from slurmoperator.daemons.deciding import PartitionReading
+from slurmoperator.configuration.partitions import PartitionReading
+from slurmoperator.configuration.rendering import ConfigurationSet, FilesInForce
+from slurmoperator.daemons.part import WatchedPart
 from slurmoperator.daemons.rest_tls import TlsFacts, TlsPlan
-from slurmoperator.daemons.trials import FilesInForce, NodeTrials, PendingVerdict, TrialPod
 from slurmoperator.keys.naming import KeyReference
 from slurmoperator.keys.rotation import KeyRing, RotationDecision, RotationFacts
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.keys.tokens import SlurmToken
+from slurmoperator.nodesets.conf_trials import ConfTrial
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.loginset import LoginSetObject
 from slurmoperator.objects.nodeset import NodeSetObject
+from slurmoperator.objects.pod_status import PodStatus
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.objects.token import TokenObject
 from slurmoperator.rendering.site import ControlSite
 from slurmruntime.model.objects import JsonObject
+from slurmruntime.values.errors import PeerError
 from slurmruntime.values.faults import Fault
 
 Data = Mapping[str, str]
 """The data of a Secret, still in base64, or of a ConfigMap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialPod:
+    """A pod of a daemon, with what its side-car wrote."""
+
+    name: str
+    status: PodStatus
+    log: str = ""
+    """Of the container that tries slurm.conf; "" if it was not read."""
+    trouble: str = ""
+    """Why the log was not read although it matters; "" if it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingVerdict:
+    """Files that a daemon has not judged yet."""
+
+    tag: str
+    since: datetime
+    nudges: int = 0
+    """How often its pods were touched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +73,7 @@ class ControllerFacts:
     used_secrets: frozenset[str] = frozenset()
     """Secrets with keys that daemons of other objects, or workers, may use."""
     in_force: FilesInForce | None = None
-    last: Data | None = None
+    last: ConfigurationSet | None = None
     """The files that were desired last; None if there are none."""
     partitions: PartitionReading = field(default_factory=PartitionReading)
     pods: tuple[TrialPod, ...] = ()
@@ -119,11 +145,67 @@ DaemonFacts = ControllerFacts | AccountingFacts | RestApiFacts | LoginSetFacts |
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTrials:
+    """slurmctld's verdicts on the nodes that workers will register."""
+
+    trials: Mapping[str, ConfTrial] = field(default_factory=dict)
+    """By the uid of the NodeSet."""
+    awaited: PendingVerdict | None = None
+    """Files whose nodes slurmctld has not judged yet; None if there are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesVerdict:
+    """A daemon's verdict on the desired files, and the files that it serves with."""
+
+    desired: ConfigurationSet = field(repr=False)
+    """With the name of their write."""
+    served: FilesInForce = field(repr=False)
+    """The files that the daemon has until it has taken others."""
+    refused: str
+    """What the daemon does not accept; "" if it does, or if that is unknown."""
+    not_tried: str
+    """Why that is unknown; "" if it is known."""
+    digest: str
+    """Of the configuration in force; "" if no daemon has been seen serving with one."""
+    awaited: PendingVerdict | None
+    """The files on which there is no verdict; None if there is one."""
+    is_pending: bool
+    """Whether the verdict is expected soon."""
+    hurried_pods: tuple[str, ...] = ()
+    """Pods whose kubelets are to bring the files now."""
+    nodes: NodeTrials = field(default_factory=NodeTrials)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadState:
+    """How many of its pods are ready, and what the others wait for."""
+
+    name: str
+    desired: int
+    ready: int
+    pods: int
+    """Ready or not."""
+    is_updated: bool
+    """Whether all pods are of the current template."""
+    waits: tuple[str, ...] = ()
+    deleted_claims: tuple[str, ...] = ()
+    """Messages about its claims that are being deleted: their data goes with the pods."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is nothing to wait for."""
+        return self.is_updated and self.ready == self.desired
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartPlan:
     """What an object gets, and what is known of its configuration and keys."""
 
     refused: str = ""
     """What is wrong with the object or with what it refers to; then nothing is written."""
+    is_blocked: bool = False
+    """Whether nothing can be written: it is refused, or there has never been a configuration."""
     bodies: tuple[JsonObject, ...] = ()
     """Each as server-side apply takes it."""
     unwanted: tuple[JsonObject, ...] = ()
@@ -133,19 +215,12 @@ class PartPlan:
     """Whether others may use its keys already, so that none is made in the place of a lost one."""
     configured: str | None = None
     """What is wrong with its configuration; "" if nothing is, None if it has none."""
-    not_tried: str = ""
-    """Why it is unknown whether its daemon accepts the configuration; "" if it is known."""
-    digest: str = ""
-    """The digest of the configuration in force; "" if no daemon has been seen serving with one."""
+    verdict: FilesVerdict | None = None
+    """Of its daemon on that configuration; None if it was not asked."""
     kept_partitions: str = ""
     """Which partitions stay configured although the spec no longer has them, and why."""
     follow: frozenset[str] | None = None
     """The partitions of which Slurm is to be asked again; None if it need not be asked."""
-    awaited_tag: str = ""
-    """The tag of a configuration on which there is no verdict; "" if there is one."""
-    hurried_pods: tuple[str, ...] = ()
-    """Pods of slurmctld whose kubelets are to bring that configuration now."""
-    nodes: NodeTrials = field(default_factory=NodeTrials)
     host_keys: LoginSetObject | None = None
     """The object itself, if its pods need host keys."""
     token: SlurmToken | None = None
@@ -159,7 +234,25 @@ class PartPlan:
     due: timedelta | None = None
     """When to look again if no event comes first; None if it does not matter."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartOutcome:
+    """What came of a plan, and what was seen after it."""
+
+    watched: WatchedPart
+    """With our finalizer, if it got that."""
+    refused: str = ""
+    """Why it was not carried out to its end; "" if it was, or if a call failed."""
+    refused_reason: str = "BadInput"
+    """CamelCase."""
+    failure: PeerError | None = None
+    """The first call that failed."""
+    notes: tuple[str, ...] = ()
+    """What the object asks for and does not get."""
+    workloads: tuple[WorkloadState, ...] | None = None
+    """As they were after the last step; None if they were not read."""
+
     @property
-    def is_blocked(self) -> bool:
-        """Whether nothing can be written: it is refused, or there has never been a configuration."""
-        return bool(self.refused or (self.configured and not self.bodies))
+    def is_cut_short(self) -> bool:
+        """Whether a step was refused or has failed."""
+        return bool(self.refused) or self.failure is not None

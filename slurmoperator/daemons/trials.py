@@ -1,4 +1,4 @@
-"""What daemons make of a new configuration, from the containers that try it: pure, but for remembering since when a verdict has been awaited.
+"""What daemons make of a new configuration, from the containers that try it: pure.
 
 Those containers have no rights in Kubernetes and no port. The side-car that tries slurm.conf beside slurmctld writes the verdict to its
 log; the container that tries slurmdbd.conf before slurmdbd starts writes it to its termination message.
@@ -9,18 +9,26 @@ import hashlib
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from slurmoperator.configuration.rendering import UNNAMED_WRITE, ConfigurationSet
+from slurmoperator.configuration import refusals, slurmdbd_conf
+from slurmoperator.configuration.refusals import UserLine
+from slurmoperator.configuration.rendering import UNNAMED_WRITE, ConfigurationSet, FilesInForce
 from slurmoperator.configuration.slurm_conf import node_line
+from slurmoperator.daemons.situation import (
+    AccountingFacts,
+    ControllerFacts,
+    FilesVerdict,
+    NodeTrials,
+    PendingVerdict,
+    TrialPod,
+)
 from slurmoperator.nodesets.conf_trials import ConfTrial
-from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.pod_status import ContainerStatus, PodStatus
 from slurmoperator.rendering import accounting, trying
-from slurmoperator.rendering.body import PROVEN_ANNOTATION
 from slurmoperator.rendering.controller import RECONFIGURE
 
 _NO_POD: Final = "there is no pod of slurmctld yet"
@@ -30,29 +38,6 @@ _PENDING_FOR: Final = timedelta(minutes=3)
 """How long a verdict is polled for at the short interval."""
 POLL_INTERVAL: Final = timedelta(seconds=1)
 """How often the containers are asked for a pending verdict."""
-
-
-@dataclass(frozen=True, slots=True)
-class FilesInForce:
-    """The configuration files that a daemon has."""
-
-    files: ConfigurationSet
-    is_proven: bool
-    """Whether the daemon has been seen serving with them."""
-
-    @classmethod
-    def from_object(
-        cls, files: Mapping[str, str], annotations: Mapping[str, str]
-    ) -> "FilesInForce":
-        """Return the files that a Kubernetes object holds, whose annotation says whether they are proven."""
-        digest, _, write = annotations.get(PROVEN_ANNOTATION, "").partition(" ")
-        write = write or UNNAMED_WRITE
-        stored = ConfigurationSet(files=files, generated=frozenset(files), write=write)
-        return cls(stored, is_proven=digest == stored.digest)
-
-    def is_proven_to_be(self, files: ConfigurationSet) -> bool:
-        """Check whether this write of these files is in force and proven."""
-        return self.is_proven and self.files.tag == files.tag
 
 
 class TrialOutcome(enum.Enum):
@@ -73,43 +58,127 @@ class TrialVerdict:
     """Whether the outcome is expected soon."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialPod:
-    """A pod of a daemon, with what its side-car wrote."""
-
-    name: str
-    status: PodStatus
-    log: str = ""
-    """Of the container that tries slurm.conf; "" if it was not read."""
-    trouble: str = ""
-    """Why the log was not read although it matters; "" if it was."""
-
-
-@dataclass(frozen=True, slots=True)
-class PendingVerdict:
-    """Files that a daemon has not judged yet."""
-
-    tag: str
-    since: datetime
-    nudges: int = 0
-    """How often its pods were touched."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeTrials:
-    """slurmctld's verdicts on the nodes that workers will register."""
-
-    trials: Mapping[str, ConfTrial] = field(default_factory=dict)
-    """By the uid of the NodeSet."""
-    is_pending: bool = False
-    """Whether more verdicts are expected soon."""
-    awaited_tag: str = ""
-    """The tag of files whose nodes slurmctld has not judged yet; "" for none."""
-
-
 _LINE: Final = re.compile(
     rf"{trying.LOG_PREFIX} (taken|refused|unfit|judged) ([0-9a-f]{{64}} \S*) ?(.*)"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Daemon:
+    """A daemon that judges its files."""
+
+    name: str
+    file: str
+    """The file that contains lines of users."""
+
+
+_SLURMCTLD: Final = _Daemon("slurmctld", "slurm.conf")
+_SLURMDBD: Final = _Daemon("slurmdbd", slurmdbd_conf.FILE)
+
+
+def of_slurmctld(
+    facts: ControllerFacts,
+    desired: ConfigurationSet,
+    node_sets: Iterable[NodeSetObject],
+    user_lines: Iterable[UserLine],
+) -> FilesVerdict:
+    """Return what slurmctld makes of files and of its workers' nodes; an external one is not asked.
+
+    Args:
+        user_lines: the lines of the files that users wrote.
+    """
+    is_external, in_force = facts.part.spec.external, facts.in_force
+    files = desired if is_external else _name_write(desired, facts.last, facts.now)
+    if is_external or (in_force is not None and in_force.is_proven_to_be(files)):
+        trial = TrialVerdict(outcome=TrialOutcome.TAKEN)
+    else:
+        trial = combine([_log_verdict(pod, files.tag) for pod in facts.pods], _SLURMCTLD.name)
+    judged = _judge(facts, files, trial, _SLURMCTLD, user_lines)
+    nodes = _try_nodes(facts, files, node_sets)
+    is_pending = judged.is_pending or (
+        nodes.awaited is not None and _is_soon(nodes.awaited, facts.now)
+    )
+    hurried = tuple(_pods_to_nudge(facts, judged.awaited)) if judged.is_pending else ()
+    return replace(judged, nodes=nodes, is_pending=is_pending, hurried_pods=hurried)
+
+
+def of_slurmdbd(
+    facts: AccountingFacts, desired: ConfigurationSet, user_lines: Iterable[UserLine]
+) -> FilesVerdict:
+    """Return what slurmdbd makes of a slurmdbd.conf."""
+    verdicts = [start_verdict(pod.status, pod.name, desired.tag) for pod in facts.pods]
+    return _judge(facts, desired, combine(verdicts, _SLURMDBD.name), _SLURMDBD, user_lines)
+
+
+def _judge(
+    facts: ControllerFacts | AccountingFacts,
+    desired: ConfigurationSet,
+    trial: TrialVerdict,
+    daemon: _Daemon,
+    user_lines: Iterable[UserLine],
+) -> FilesVerdict:
+    """Explain a daemon's verdict on files, and decide which files it has until it takes them."""
+    awaited = None
+    if trial.outcome is TrialOutcome.NOT_TRIED:
+        awaited = _await(facts.awaited, desired.tag, facts.now)
+    in_force = facts.in_force
+    # The files in force are tried again at each start, perhaps by another version of the daemon.
+    # Until that has judged them, they count as taken.
+    if awaited and in_force and in_force.is_proven_to_be(desired):
+        trial = TrialVerdict(outcome=TrialOutcome.TAKEN)
+    is_taken = trial.outcome is TrialOutcome.TAKEN
+    before = in_force if in_force is not None and in_force.is_proven else None
+    served = before if before and not is_taken else FilesInForce(desired, is_proven=is_taken)
+    refused = ""
+    if trial.outcome is TrialOutcome.REFUSED:
+        refused = refusals.explain(
+            trial.message,
+            daemon.name,
+            user_lines,
+            wanted=desired.files.get(daemon.file, ""),
+            in_force=before.files.files.get(daemon.file, "") if before else "",
+        )
+    is_in_force = served.is_proven and not (refused and served.files.digest == desired.digest)
+    return FilesVerdict(
+        desired=desired,
+        served=served,
+        refused=refused,
+        not_tried=trial.message if trial.outcome is TrialOutcome.NOT_TRIED else "",
+        digest=served.files.digest if is_in_force else "",
+        awaited=awaited,
+        is_pending=trial.is_pending and awaited is not None and _is_soon(awaited, facts.now),
+    )
+
+
+def _await(before: PendingVerdict | None, tag: str, now: datetime) -> PendingVerdict:
+    """Return since when the verdict on these files has been awaited."""
+    return before if before is not None and before.tag == tag else PendingVerdict(tag, now)
+
+
+def _is_soon(awaited: PendingVerdict, now: datetime) -> bool:
+    """Check whether a verdict may be expected soon: one that takes very long is not polled for every second."""
+    return now <= awaited.since + _PENDING_FOR
+
+
+def _pods_to_nudge(facts: ControllerFacts, awaited: PendingVerdict | None) -> Iterator[str]:
+    """Yield the pods to be touched, so that their kubelets sync new files at once and not within two minutes."""
+    if awaited is None or awaited.nudges >= len(_NUDGES):
+        return
+    if facts.now >= awaited.since + _NUDGES[awaited.nudges]:
+        yield from (pod.name for pod in facts.pods if pod.status.is_running(RECONFIGURE))
+
+
+def _name_write(
+    desired: ConfigurationSet, last: ConfigurationSet | None, now: datetime
+) -> ConfigurationSet:
+    """Return files with the name of their write: the last one if it wrote the same, else a new one.
+
+    Args:
+        last: the files that were desired last; None if there are none.
+        now: names a new write, because no two writes have the same time.
+    """
+    is_same = last is not None and last.write != UNNAMED_WRITE and last.digest == desired.digest
+    return replace(desired, write=last.write if last and is_same else now.isoformat())
 
 
 def verdict(log: str, tag: str) -> TrialVerdict:
@@ -128,53 +197,6 @@ def unfit_nodes(log: str, tag: str) -> Mapping[str, str] | None:
         return None
     refused = itertools.takewhile(lambda line: line[1] == "unfit", lines[1:])
     return {line[2].split()[0]: line[3] for line in refused}
-
-
-def without_write(data: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the files of a ConfigMap without the one that names the write."""
-    return {name: content for name, content in data.items() if name != trying.WRITE_FILE}
-
-
-def are_logs_needed(
-    in_force: FilesInForce | None,
-    last: Mapping[str, str] | None,
-    node_sets: Iterable[NodeSetObject],
-) -> bool:
-    """Check whether a log can have a verdict that matters: only on the files that were desired last, or on nodes."""
-    if to_try(node_sets):
-        return True
-    if last is None or trying.WRITE_FILE not in last:
-        return False
-    files = without_write(last)
-    written = ConfigurationSet(
-        files=files, generated=frozenset(files), write=last[trying.WRITE_FILE]
-    )
-    return in_force is None or not in_force.is_proven_to_be(written)
-
-
-def nodes_key(uid: str) -> str:
-    """Return the key of the verdict on the nodes of a Controller's workers."""
-    return f"{uid} nodes"
-
-
-def name_write(
-    desired: ConfigurationSet, data: Mapping[str, str], now: datetime
-) -> ConfigurationSet:
-    """Return files with the name of their write: the last one if it wrote the same, else a new one.
-
-    Args:
-        data: the data of their ConfigMap, empty if there is none.
-        now: names a new write, because no two writes have the same time.
-    """
-    before = without_write(data)
-    last = ConfigurationSet(files=before, generated=frozenset(before))
-    is_same = trying.WRITE_FILE in data and last.digest == desired.digest
-    return replace(desired, write=data[trying.WRITE_FILE] if is_same else now.isoformat())
-
-
-def _has_new_conf(node_set: NodeSetObject) -> bool:
-    conf = node_set.spec.extra_conf
-    return bool(conf.strip()) and conf != node_set.status.accepted_conf
 
 
 def node_digest(node_set: NodeSetObject) -> str:
@@ -214,27 +236,9 @@ def start_verdict(status: PodStatus, name: str, tag: str) -> TrialVerdict:
     return judged
 
 
-def runs_trials(status: PodStatus) -> bool:
-    """Check whether the side-car of a pod tries configurations."""
-    return any(
-        container.name == RECONFIGURE and container.is_running for container in status.containers
-    )
-
-
-def slurmctld_verdict(pods: Sequence[TrialPod], tag: str) -> TrialVerdict:
-    """Return slurmctld's verdict on a set of files."""
-    return combine([_log_verdict(pod, tag) for pod in pods], "slurmctld")
-
-
-def slurmdbd_verdict(pods: Sequence[TrialPod], tag: str) -> TrialVerdict:
-    """Return slurmdbd's verdict on a slurmdbd.conf."""
-    verdicts = [start_verdict(pod.status, pod.name, tag) for pod in pods]
-    return combine(verdicts, accounting.SLURMDBD)
-
-
 def _log_verdict(pod: TrialPod, tag: str) -> TrialVerdict:
-    if not runs_trials(pod.status) or pod.trouble:
-        is_pending = not runs_trials(pod.status)
+    if not pod.status.is_running(RECONFIGURE) or pod.trouble:
+        is_pending = not pod.status.is_running(RECONFIGURE)
         return TrialVerdict(
             outcome=TrialOutcome.NOT_TRIED, message=_why_unread(pod), is_pending=is_pending
         )
@@ -245,35 +249,27 @@ def _log_verdict(pod: TrialPod, tag: str) -> TrialVerdict:
 
 
 def _why_unread(pod: TrialPod) -> str:
-    if not runs_trials(pod.status):
+    if not pod.status.is_running(RECONFIGURE):
         return f"container {RECONFIGURE} of pod {pod.name} is not running yet"
     return pod.trouble
 
 
-def to_try(node_sets: Iterable[NodeSetObject]) -> tuple[NodeSetObject, ...]:
-    """Return the NodeSets whose nodes slurmctld has to try."""
-    return tuple(node_set for node_set in node_sets if _has_new_conf(node_set))
-
-
-def try_nodes(
-    part: ControllerObject,
-    files: ConfigurationSet,
-    node_sets: Iterable[NodeSetObject],
-    pods: Sequence[TrialPod],
+def _try_nodes(
+    facts: ControllerFacts, files: ConfigurationSet, node_sets: Iterable[NodeSetObject]
 ) -> NodeTrials:
     """Return slurmctld's verdicts on the nodes that workers will register; an external one is not asked."""
-    candidates = to_try(node_sets)
+    candidates = [node_set for node_set in node_sets if node_set.has_new_conf]
     if not candidates:
         return NodeTrials()
-    if part.spec.external:
+    if facts.part.spec.external:
         return NodeTrials(
             trials={node_set.metadata.uid: _conf_trial(node_set, "") for node_set in candidates}
         )
     refused: dict[str, str] = {}
-    unknown = "" if pods else _NO_POD
-    for pod in pods:
+    unknown = "" if facts.pods else _NO_POD
+    for pod in facts.pods:
         unfit = None
-        if runs_trials(pod.status) and not pod.trouble:
+        if pod.status.is_running(RECONFIGURE) and not pod.trouble:
             unfit = unfit_nodes(pod.log, files.tag)
         if unfit is None:
             unknown = _why_unread(pod) or f"pod {pod.name} is about to try it"
@@ -283,56 +279,16 @@ def try_nodes(
     for node_set in candidates:
         trial = _conf_trial(node_set, unknown or refused.get(node_digest(node_set), ""))
         if f"#{node_line(node_set)}" not in lines:
-            message = f"Controller {part.metadata.name} has not accepted it: see its conditions"
+            message = (
+                f"Controller {facts.part.metadata.name} has not accepted it: see its conditions"
+            )
             trial = replace(trial, is_known=False, words=message)
         elif unknown:
             trial = replace(trial, is_known=False)
         trials[node_set.metadata.uid] = trial
-    return NodeTrials(
-        trials=trials, is_pending=bool(unknown), awaited_tag=files.tag if unknown else ""
-    )
+    awaited = _await(facts.awaited_nodes, files.tag, facts.now) if unknown else None
+    return NodeTrials(trials=trials, awaited=awaited)
 
 
 def _conf_trial(node_set: NodeSetObject, words: str) -> ConfTrial:
     return ConfTrial(extra_conf=node_set.spec.extra_conf, is_known=True, words=words)
-
-
-def is_soon(awaited: PendingVerdict | None, tag: str, now: datetime) -> bool:
-    """Check whether a verdict may be expected soon: one that takes very long is not polled for every second."""
-    return awaited is None or awaited.tag != tag or now <= awaited.since + _PENDING_FOR
-
-
-def pods_to_nudge(
-    pods: Iterable[TrialPod], awaited: PendingVerdict | None, tag: str, now: datetime
-) -> Iterator[str]:
-    """Yield the pods to be touched, so that their kubelets sync new files at once and not within two minutes."""
-    if not tag:
-        return
-    if awaited is None or awaited.tag != tag:
-        awaited = PendingVerdict(tag, now)
-    if awaited.nudges < len(_NUDGES) and now >= awaited.since + _NUDGES[awaited.nudges]:
-        yield from (pod.name for pod in pods if runs_trials(pod.status))
-
-
-class PendingVerdicts:
-    """Since when verdicts have been awaited, during one term of leadership."""
-
-    def __init__(self) -> None:
-        self._awaited: dict[str, PendingVerdict] = {}
-
-    def of(self, key: str) -> PendingVerdict | None:
-        """Return what is awaited for a key; None if nothing is."""
-        return self._awaited.get(key)
-
-    def note(self, key: str, tag: str, now: datetime) -> None:
-        """Note that a verdict on these files is awaited; "" for none."""
-        if not tag:
-            self._awaited.pop(key, None)
-        elif (awaited := self._awaited.get(key)) is None or awaited.tag != tag:
-            self._awaited[key] = PendingVerdict(tag, now)
-
-    def note_nudge(self, key: str) -> PendingVerdict:
-        """Note that the pods are touched once more, and return what is awaited."""
-        awaited = self._awaited[key]
-        self._awaited[key] = replace(awaited, nudges=awaited.nudges + 1)
-        return self._awaited[key]

@@ -59,6 +59,11 @@ class KeyRing:
         return rings.keys_of(self.step, self.steps.get(item, b"")) or {}
 
 
+def names_key(reference: KeyOfObject | None, key: KeyOfObject) -> bool:
+    """Check whether an object's reference is to this key."""
+    return reference is not None and (reference.name, reference.key) == (key.name, key.key)
+
+
 def usable_step(ring: KeyRing | None) -> int:
     """Return the step that daemons get; 0, the key itself, if there is no ring.
 

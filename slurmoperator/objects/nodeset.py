@@ -268,6 +268,12 @@ class NodeSetObject(ObjectStruct, frozen=True):
         return self._hostname or f"{self.metadata.name}-"
 
     @property
+    def has_new_conf(self) -> bool:
+        """Whether slurmctld has to try its node options, because it has not accepted them yet."""
+        conf = self.spec.extra_conf
+        return bool(conf.strip()) and conf != self.status.accepted_conf
+
+    @property
     def node_conf(self) -> str:
         """The node options for slurmd, on one line; the feature puts the node into the NodeSet's partitions."""
         options = self.spec.extra_conf.split()

@@ -74,6 +74,10 @@ class PodStatus(ObjectStruct, frozen=True):
         """All containers, in the order in which they start."""
         return (*(self.init_container_statuses or ()), *(self.container_statuses or ()))
 
+    def is_running(self, container: str) -> bool:
+        """Check whether the container of this name is running."""
+        return any(known.name == container and known.is_running for known in self.containers)
+
     def condition(self, condition_type: str) -> PodCondition | None:
         """Return the condition of that type, if there is one."""
         return next(

@@ -36,6 +36,11 @@ class TokenSpec(ObjectStruct, frozen=True):
         ),
     ] = None
 
+    @property
+    def signing_key(self) -> KeyOfObject | None:
+        """The key that signs it, by its field's present or earlier name."""
+        return self.jwt_key_ref or self.jwt_hs256_key_ref
+
 
 TOKEN_RULES: Final = (
     rule(

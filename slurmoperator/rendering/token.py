@@ -33,7 +33,7 @@ def token_body(token: TokenObject, signed: str) -> JsonDict:
 def token_faults(token: TokenObject) -> Iterator[Fault]:
     """Yield what keeps the token from being signed and written."""
     secret = token_secret(token)
-    key = token.spec.jwt_key_ref or token.spec.jwt_hs256_key_ref
+    key = token.spec.signing_key
     if not _NAME.fullmatch(secret.name) or len(secret.name) > _LONGEST_NAME:
         text = (
             f"expected the name of a Secret, because the default {secret.name} is not a valid name"

@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
-from slurmoperator.configuration import lines, partitions
-from slurmoperator.configuration.partitions import NOT_READ, JobsOfPartition, SlurmPartitions
-from slurmoperator.daemons import deciding
-from slurmoperator.daemons.deciding import PartitionReading
+from slurmoperator.configuration import changes, lines, partitions
+from slurmoperator.configuration.partitions import (
+    NOT_READ,
+    JobsOfPartition,
+    PartitionReading,
+    SlurmPartitions,
+)
 from tests.slurmoperator.configuration.given import files, inputs, node_set
 
 OLD = (
@@ -107,7 +110,7 @@ CPU = node_set(partition={"enabled": True, "config": "MaxTime=60"})
 def test_whatever_way_it_goes_its_jobs_keep_it(before: Any, after: Any, name: str) -> None:
     jobs = SlurmPartitions(states={name: "UP"}, jobs={name: RUNS})
 
-    found = deciding.plan_configuration(after, files(before), read(jobs, name))
+    found = changes.plan_change(after, files(before), read(jobs, name))
 
     assert found.files is not None
     text = found.files.files["slurm.conf"]
@@ -115,20 +118,20 @@ def test_whatever_way_it_goes_its_jobs_keep_it(before: Any, after: Any, name: st
     assert " State=DOWN" in line
     assert "Nodes=" not in line
     assert f"partition {name} is being removed" in found.kept_partitions
-    again = deciding.plan_configuration(after, found.files.files, read(jobs, name))
+    again = changes.plan_change(after, found.files.files, read(jobs, name))
     assert again == found
 
     for state in ("DOWN", "INACTIVE"):
         shown = SlurmPartitions(states={name: state}, jobs={})
-        found = deciding.plan_configuration(after, found.files.files, read(shown, name))
+        found = changes.plan_change(after, found.files.files, read(shown, name))
         assert found.files is not None
-    decided = deciding.plan_configuration(after, None, PartitionReading())
+    decided = changes.plan_change(after, None, PartitionReading())
     assert (decided.files, "") == (found.files, found.kept_partitions)
 
 
 def test_it_stands_before_what_the_user_says_of_all_partitions() -> None:
     wanted = "PartitionName=DEFAULT Nodes=ALL\n" + NEW
-    found = deciding.plan_configuration(
+    found = changes.plan_change(
         inputs(extraConf=wanted), files(inputs(CPU, extraConf=OLD)), read(seen(RUNS), "old")
     )
 
@@ -139,7 +142,7 @@ def test_it_stands_before_what_the_user_says_of_all_partitions() -> None:
 
 def test_a_partition_that_comes_back_is_as_it_is_wanted() -> None:
     kept = files(inputs(CPU, extraConf=CLOSED))
-    found = deciding.plan_configuration(inputs(CPU, extraConf=OLD), kept, PartitionReading())
+    found = changes.plan_change(inputs(CPU, extraConf=OLD), kept, PartitionReading())
 
     assert found.files is not None
     assert found.files.files == files(inputs(CPU, extraConf=OLD))

@@ -14,8 +14,7 @@ from typing_extensions import override
 
 from slurmoperator.daemons.acting import KeySource
 from slurmoperator.daemons.loop import ControlLoop, NamespaceRules
-from slurmoperator.daemons.part import PARTS, ControlPeers, PartCaches
-from slurmoperator.daemons.workload import WATCHED_WORKLOADS
+from slurmoperator.daemons.part import PARTS, WATCHED_WORKLOADS, ControlPeers, PartCaches
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.conf_trials import ConfTrials
 from slurmoperator.nodesets.nodeset import NODE_SETS

@@ -2,19 +2,20 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
 import pytest
 
+from slurmoperator.configuration import changes
+from slurmoperator.configuration.changes import ConfigurationPlan
 from slurmoperator.configuration.inputs import ConfigurationInputs
-from slurmoperator.configuration.partitions import NOT_READ, SlurmPartitions
+from slurmoperator.configuration.partitions import NOT_READ, PartitionReading, SlurmPartitions
 from slurmoperator.configuration.rendering import ConfigurationSet, render
-from slurmoperator.daemons import conditions, deciding, workload
+from slurmoperator.daemons import acting, conditions
 from slurmoperator.daemons.conditions import PartReport
-from slurmoperator.daemons.deciding import ConfigurationPlan, PartitionReading
-from slurmoperator.daemons.workload import WorkloadState
+from slurmoperator.daemons.situation import WorkloadState
 from slurmoperator.keys.rotation import KEY_CONDITION, RotationDecision
 from slurmoperator.objects.controller import ControllerStatus
 from slurmruntime.crd.conditions import ObjectCondition
@@ -26,7 +27,7 @@ READY = WorkloadState(name="StatefulSet a", desired=1, ready=1, pods=1, is_updat
 LATE = WorkloadState(
     name="StatefulSet a", desired=1, ready=0, pods=1, is_updated=True, waits=("pod a-0: no image",)
 )
-LEAVING = msgspec.structs.replace(READY, deleted_claims=("claim s is being deleted",))
+LEAVING = replace(READY, deleted_claims=("claim s is being deleted",))
 
 
 def told(
@@ -153,7 +154,7 @@ def in_force(**spec: Any) -> ConfigurationSet:
 def configuration(
     after: ConfigurationInputs, before: Mapping[str, str] | None
 ) -> ConfigurationPlan:
-    return deciding.plan_configuration(after, before, PartitionReading())
+    return changes.plan_change(after, before, PartitionReading())
 
 
 def test_a_change_that_would_cost_jobs_does_not_come_into_force() -> None:
@@ -188,9 +189,7 @@ def test_what_costs_only_jobs_may_change_while_there_are_none_and_nothing_to_run
 ) -> None:
     workers = node_set(replicas=replicas, scalingMode=scaling)
 
-    found = deciding.plan_configuration(
-        inputs(workers, extraConf=IMEX), PLAIN, PartitionReading(seen=seen)
-    )
+    found = changes.plan_change(inputs(workers, extraConf=IMEX), PLAIN, PartitionReading(seen=seen))
 
     if not said:
         assert found.files is not None
@@ -206,7 +205,7 @@ def test_what_was_decided_while_slurm_was_empty_stays_so_until_it_is_not() -> No
     decided = files(after)
 
     def again(seen: SlurmPartitions) -> bool:
-        found = deciding.plan_configuration(after, PLAIN, PartitionReading(seen=seen), decided)
+        found = changes.plan_change(after, PLAIN, PartitionReading(seen=seen), decided)
         return found.files is not None
 
     assert again(SlurmPartitions(is_sure=False))
@@ -215,7 +214,7 @@ def test_what_was_decided_while_slurm_was_empty_stays_so_until_it_is_not() -> No
 
 
 def test_what_costs_more_than_jobs_may_not_change_in_an_empty_slurm_either() -> None:
-    found = deciding.plan_configuration(
+    found = changes.plan_change(
         inputs(extraConf="SelectType=select/linear"),
         PLAIN,
         PartitionReading(seen=SlurmPartitions()),
@@ -277,7 +276,7 @@ def test_a_workload_that_is_not_there_is_not_ready(replicas: int) -> None:
         "metadata": {"name": "a", "namespace": "slurm"},
         "spec": {"replicas": replicas},
     }
-    state = asyncio.run(workload.read(Nobody(), body))  # type: ignore[arg-type]  # all it calls
+    state = asyncio.run(acting.read_workload(Nobody(), body))  # type: ignore[arg-type]  # all it calls
     found = told(PartReport(workloads=(state,)))["Ready"]
     assert ("False", "NotReady") == (found.status, found.reason)
     assert f"StatefulSet a: 0 of {replicas} pods are ready; it does not exist" == found.message

@@ -11,20 +11,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurmoperator.configuration import lines
-from slurmoperator.configuration.partitions import NOT_READ, JobsOfPartition, SlurmPartitions
-from slurmoperator.configuration.rendering import ConfigurationSet
+from slurmoperator.configuration.partitions import (
+    NOT_READ,
+    JobsOfPartition,
+    PartitionReading,
+    SlurmPartitions,
+)
+from slurmoperator.configuration.rendering import ConfigurationSet, FilesInForce
 from slurmoperator.daemons import planning
-from slurmoperator.daemons.deciding import PartitionReading
 from slurmoperator.daemons.rest_tls import TlsFacts
 from slurmoperator.daemons.situation import (
     AccountingFacts,
     ControllerFacts,
     DaemonFacts,
     LoginSetFacts,
+    PendingVerdict,
     RestApiFacts,
     TokenFacts,
+    TrialPod,
 )
-from slurmoperator.daemons.trials import FilesInForce, PendingVerdict, TrialPod
 from slurmoperator.keys import rings
 from slurmoperator.keys.certificates import CertificateBundle
 from slurmoperator.keys.rotation import KeyHolder, KeyRing, RotationFacts
@@ -35,7 +40,6 @@ from slurmoperator.objects.parts import KeyOfObject
 from slurmoperator.objects.pod_status import ContainerStatus, PodStatus
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.objects.token import TokenObject
-from slurmoperator.rendering.body import PROVEN_ANNOTATION
 from slurmoperator.rendering.site import ControlSite, SlurmImages
 from slurmoperator.rendering.trying import LOG_PREFIX, WRITE_FILE
 from slurmruntime.crd.restapis import TLS_ANNOTATION, TLS_OFF, TLS_SECRET_ANNOTATION
@@ -116,16 +120,16 @@ def files_of(draw: st.DrawFn) -> dict[str, str]:
     return stored
 
 
-def tag_of(stored: Mapping[str, str]) -> str:
+def written(stored: Mapping[str, str]) -> ConfigurationSet:
     files = {name: text for name, text in stored.items() if name != WRITE_FILE}
     write = stored.get(WRITE_FILE, "-")
-    return ConfigurationSet(files=files, generated=frozenset(files), write=write).tag
+    return ConfigurationSet(files=files, generated=frozenset(files), write=write)
 
 
 in_forces = st.none() | st.builds(
-    lambda stored, proven: FilesInForce.from_object(
+    lambda stored, proven: FilesInForce.stored(
         {name: text for name, text in stored.items() if name != WRITE_FILE},
-        {PROVEN_ANNOTATION: tag_of(stored)} if proven else {},
+        written(stored).tag if proven else "",
     ),
     files_of(),
     st.booleans(),
@@ -184,8 +188,8 @@ def pods_of(draw: st.DrawFn, tags: st.SearchStrategy[str]) -> tuple[TrialPod, ..
 
 @st.composite
 def of_controllers(draw: st.DrawFn) -> ControllerFacts:
-    last = draw(st.none() | files_of())
-    tags = st.sampled_from([tag_of(last or {}), f"{'0' * 64} -"])
+    last = draw(st.none() | files_of().map(written))
+    tags = st.sampled_from([(last or written({})).tag, f"{'0' * 64} -"])
     awaited = st.none() | st.builds(PendingVerdict, tags, times, st.integers(0, 5))
     return ControllerFacts(
         part=draw(controllers),
@@ -287,6 +291,7 @@ def test_whatever_was_read_there_is_a_plan_and_nothing_goes_on_doubt(facts: Daem
     assert plan == planning.plan(facts)
     if plan.refused or plan.configured:
         assert not plan.unwanted
+    assert plan.is_blocked is bool(plan.refused or (plan.configured and not plan.bodies))
     if plan.is_blocked:
         assert not plan.unwanted
     wanted = {(body["kind"], body["metadata"]["name"]) for body in plan.bodies}
@@ -320,7 +325,7 @@ def test_a_configuration_is_in_force_only_once_a_slurmctld_has_served_with_it(
     was_seen = any("taken" in pod.log for pod in facts.pods) or (
         facts.in_force is not None and facts.in_force.is_proven
     )
-    if plan.digest and not facts.part.spec.external:
+    if plan.verdict and plan.verdict.digest and not facts.part.spec.external:
         assert was_seen
 
 
