@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import assert_never
 
+from typing_extensions import override
+
 from bridge.domain.admission import binder
 from bridge.domain.admission.binder import Abstain, Await, Bind, BindingFacts, Report
 from bridge.domain.model.claims.values import ResourceClaim
@@ -51,8 +53,10 @@ class BindingChecks:
     """Whether its job has ended in the meantime, by a request; None if the setting is off."""
 
 
-class Binder:
+class Binder(Keys[PodUid]):
     """Binds during one term of leadership; created when it begins, dropped when it ends."""
+
+    kind = "pod"
 
     def __init__(
         self,
@@ -85,7 +89,7 @@ class Binder:
             self.reconcile,
             watches,
             process=process,
-            keys=Keys(kind="pod", about=self._about, lane=self._namespace),
+            keys=self,
         )
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
@@ -182,10 +186,12 @@ class Binder:
             and pod.assigned_node is not None
         )
 
-    def _namespace(self, uid: PodUid) -> str:
+    @override
+    def lane(self, uid: PodUid, /) -> str:
         pod = self._pods.get(uid)
         return pod.namespace if pod else ""
 
-    def _about(self, uid: PodUid) -> About | None:
+    @override
+    def about(self, uid: PodUid, /) -> About | None:
         pod = self._pods.get(uid)
         return pod.about if pod else None

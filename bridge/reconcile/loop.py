@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from structlog.contextvars import bind_contextvars, bound_contextvars
+from typing_extensions import override
 
 from bridge.domain.gang import decide
 from bridge.domain.gang.decide import Decisions, Observation, OpenCase, Plan
@@ -46,7 +47,7 @@ is handled together.
 _WORST_FIRST = (Past.IN_FLIGHT, Past.HANDED_OVER, Past.NOTHING)
 
 
-class PodLoop:
+class PodLoop(Keys[WorkloadKey]):
     """Reconciles pods during one term of leadership; created when it begins, dropped when it ends."""
 
     def __init__(
@@ -72,7 +73,7 @@ class PodLoop:
             "pods",
             self.reconcile,
             process=process,
-            keys=Keys(about=self._about, lane=self._members.namespace),
+            keys=self,
             queue=queue,
         )
         self._situations = LifecycleCells(process.metrics, self._clock)
@@ -353,8 +354,13 @@ class PodLoop:
             if self._workloads is not None:
                 self._workloads.forget(key)
 
-    def _about(self, key: WorkloadKey) -> About | None:
+    @override
+    def about(self, key: WorkloadKey, /) -> About | None:
         return next((pod.about for pod in self._members.mine(key)), None)
+
+    @override
+    def lane(self, key: WorkloadKey, /) -> str:
+        return self._members.namespace(key)
 
     def _forget(self, uid: PodUid) -> None:
         self._members.forget(uid)

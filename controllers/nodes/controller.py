@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import structlog
+from typing_extensions import override
 
 from bridge.domain.lifecycle import outcome
 from bridge.domain.model import others
@@ -43,8 +44,10 @@ _REFUSED_AGAIN = timedelta(seconds=60)
 """Retry delay after Slurm refused to create a node: someone has to fix Slurm's configuration."""
 
 
-class NodeController:
+class NodeController(Keys[SlurmNode]):
     """Reconciles nodes during one term of leadership."""
+
+    kind = "slurm_node"
 
     def __init__(
         self,
@@ -79,7 +82,7 @@ class NodeController:
                 Watch(caches.bound, self._of_other_pod),
             ],
             process=process,
-            keys=Keys(kind="slurm_node", about=self._about),
+            keys=self,
         )
         self._queue = self._controller.queue
         self._slurm_nodes = SlurmNodes(
@@ -118,7 +121,8 @@ class NodeController:
         if node := self._cache.get(kube_node):
             self._queue.add(nodes.slurm_name(node))
 
-    def _about(self, name: SlurmNode) -> About | None:
+    @override
+    def about(self, name: SlurmNode, /) -> About | None:
         node = self._kube_nodes.facts(name)
         return node.about if node else None
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import structlog
 from structlog.contextvars import bind_contextvars
+from typing_extensions import override
 
 from bridge.domain.model.jobs import JobPhase
 from bridge.domain.model.pods import Pod
@@ -59,7 +60,7 @@ class JobSources:
     """The queue of SlurmJobs' uids; readings of Slurm fill it, too."""
 
 
-class SlurmJobLoop:
+class SlurmJobLoop(Keys[WorkloadKey]):
     """Reconciles SlurmJobs during one term of leadership."""
 
     def __init__(
@@ -101,7 +102,7 @@ class SlurmJobLoop:
             self.reconcile,
             [Watch(sources.objects, self._of_job), Watch(sources.pods, self._of_pod)],
             process=process,
-            keys=Keys(about=self._about, lane=self._namespace),
+            keys=self,
             queue=sources.queue,
         )
 
@@ -211,7 +212,8 @@ class SlurmJobLoop:
 
     # -- events -----------------------------------------------------------------------------------
 
-    def _about(self, key: WorkloadKey) -> About | None:
+    @override
+    def about(self, key: WorkloadKey, /) -> About | None:
         job = self._objects.get(key)
         return None if job is None else about(job)
 
@@ -246,7 +248,8 @@ class SlurmJobLoop:
                 self._submitter.retry(dependent)
                 yield dependent
 
-    def _namespace(self, key: WorkloadKey) -> str:
+    @override
+    def lane(self, key: WorkloadKey, /) -> str:
         job = self._objects.get(key)
         return job.metadata.namespace if job else ""
 

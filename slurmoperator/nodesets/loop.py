@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import structlog
 from structlog.contextvars import bind_contextvars
+from typing_extensions import override
 
 from slurmoperator.nodesets import names
 from slurmoperator.nodesets.actuator import NodeSetActuator
@@ -31,7 +32,7 @@ from slurmruntime.values.names import TOPOLOGY_ANNOTATION
 _log = structlog.get_logger(__name__)
 
 
-class NodeSetLoop:
+class NodeSetLoop(Keys[str]):
     """Reconciles NodeSets during one term of leadership."""
 
     def __init__(
@@ -56,7 +57,7 @@ class NodeSetLoop:
                 Watch(caches.kube_nodes, self._node_changed),
             ],
             process=process,
-            keys=Keys(lane=self._namespace),
+            keys=self,
         )
         clock = self._clock = process.clock
         self._views = WorkerViews(
@@ -173,7 +174,8 @@ class NodeSetLoop:
             for pod in self._by_kube_node.get(name):
                 yield pod.metadata.controller_uid
 
-    def _namespace(self, key: str) -> str:
+    @override
+    def lane(self, key: str, /) -> str:
         watched = self._node_sets.get(key)
         return watched.metadata.namespace if watched else ""
 

@@ -8,7 +8,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, TypeVar
 
@@ -30,20 +29,19 @@ Reconcile = Callable[[K], Awaitable[timedelta | None]]
 one."""
 
 
-def _nothing(_key: Hashable) -> None:
-    """Know nothing of any key."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Keys(Generic[K]):
-    """What the keys of a queue stand for."""
+    """What the keys of a queue stand for; a loop says of its own what it knows."""
 
     kind: Kind = "workload"
     """What kind of object is set aside when a reconcile crashes."""
-    about: Callable[[K], About | None] = _nothing
-    """Return the object to report that on, if any."""
-    lane: Callable[[K], Hashable] = _nothing
-    """Return whom a key belongs to: the queue serves one after another, round robin."""
+
+    def about(self, _key: K, /) -> About | None:
+        """Return the object to report that on, if any."""
+        return None
+
+    def lane(self, _key: K, /) -> Hashable:
+        """Return whom a key belongs to: the queue serves one after another, round robin."""
+        return None
 
 
 async def run(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
+from typing_extensions import override
 
 from slurmruntime.leading.controller import Controller, Watch
 from slurmruntime.leading.worker import Keys
@@ -44,7 +45,7 @@ def _both(old: str | None, new: str | None) -> Iterator[str]:
             yield word
 
 
-class World:
+class World(Keys[str]):
     """A controller over words, and what it reconciled."""
 
     def __init__(self, clock: VirtualClock, queue: WorkQueue[str] | None = None) -> None:
@@ -58,10 +59,14 @@ class World:
             self.reconcile,
             [Watch(self.words, _both), Watch(self.others, lambda _, new: [f"other {new}"])],
             process=process(clock, self.metrics, UNHEARD),
-            keys=Keys(lane=lambda word: word[0]),
+            keys=self,
             queue=queue,
         )
         self.stop = asyncio.Event()
+
+    @override
+    def lane(self, word: str, /) -> str:
+        return word[0]
 
     async def reconcile(self, key: str) -> timedelta | None:
         self.seen.append(key)
