@@ -27,48 +27,48 @@ def test_for_any_facts(holds: Callable[[NodeSetFacts], None], facts: NodeSetFact
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanMutant:
-    """A line of `slurmoperator/nodesets/plan`, changed."""
+    """A line of `slurmoperator/nodesets`, changed."""
 
     name: str
     before: str
     after: str
-    file: str = "planning.py"
+    file: str = "plan/planning.py"
 
 
 MUTANTS = [
     PlanMutant(
         name="believes that nodes are free though jobs were not read",
-        file="workers.py",
+        file="plan/workers.py",
         before="if self.needs_jobs and not self.facts.slurm.has_jobs:",
         after="if False:",
     ),
     PlanMutant(
         name="does not read jobs for workers that have to leave",
-        file="workers.py",
+        file="plan/workers.py",
         before="        or bool(leaving)\n",
         after="",
     ),
     PlanMutant(
         name="does not read jobs for workers to replace",
-        file="workers.py",
+        file="plan/workers.py",
         before="        or is_outdated\n",
         after="",
     ),
     PlanMutant(
         name="scales in one worker more",
-        file="workers.py",
+        file="plan/workers.py",
         before="choosing.workers_to_remove(candidates, case.desired)",
         after="choosing.workers_to_remove(candidates, case.desired - 1)",
     ),
     PlanMutant(
         name="replaces workers though no pod can be made from the template",
-        file="workers.py",
+        file="plan/workers.py",
         before=" and not facts.template_fault",
         after="",
     ),
     PlanMutant(
         name="replaces workers though the template is not stored",
-        file="workers.py",
+        file="plan/workers.py",
         before=" and facts.is_revision_stored",
         after="",
     ),
@@ -89,21 +89,25 @@ MUTANTS = [
     ),
     PlanMutant(
         name="deletes records though not all Kubernetes nodes can be read",
+        file="records.py",
         before=" or facts.unreadable_nodes:",
         after=":",
     ),
     PlanMutant(
         name="deletes records of names that pods have",
+        file="records.py",
         before="*facts.hosts, ",
         after="",
     ),
     PlanMutant(
         name="deletes records of its own workers",
+        file="records.py",
         before="*(pod.slurm_node for pod in facts.pods), ",
         after="",
     ),
     PlanMutant(
         name="reserves nodes that Slurm does not have",
+        file="windows/reservations.py",
         before="        and facts.slurm.listed(pod.slurm_node) is not None\n",
         after="",
     ),
@@ -119,13 +123,13 @@ MUTANTS = [
     ),
     PlanMutant(
         name="takes a node that cannot be read for gone",
-        file="places.py",
+        file="plan/placing.py",
         before="unreadable=facts.unreadable_nodes,",
         after="unreadable=(),",
     ),
     PlanMutant(
         name="takes a state that is unknown for that of the last reading",
-        file="look.py",
+        file="plan/look.py",
         before="return self.nodes.get(node) if self.is_known else None",
         after="return self.nodes.get(node)",
     ),
@@ -136,7 +140,7 @@ MUTANTS = [
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_the_properties_find_a_plan_that(mutant: PlanMutant, tmp_path: Path) -> None:
     change = Changed(
-        file=f"slurmoperator/nodesets/plan/{mutant.file}",
+        file=f"slurmoperator/nodesets/{mutant.file}",
         before=mutant.before,
         after=mutant.after,
     )
