@@ -1,7 +1,7 @@
 """Carries out the plan for a NodeSet, which decides everything. Every action is idempotent and may be interrupted anywhere."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
 from typing import Any, Final, assert_never
@@ -13,7 +13,19 @@ from slurmclient.errors import LostReply
 from slurmoperator.nodesets import records, worker_bodies, worker_pods
 from slurmoperator.nodesets.gathering import WorkerTemplates
 from slurmoperator.nodesets.plan.look import NodeSetFacts, Outcome
-from slurmoperator.nodesets.plan.planning import NodeSetPlan
+from slurmoperator.nodesets.plan.planning import (
+    ActOnWorkers,
+    CheckVolumes,
+    CreateWorkers,
+    DeleteRecords,
+    DeleteVolumes,
+    KeepReservation,
+    MoveWorkers,
+    NewWorker,
+    NodeSetPlan,
+    PlanStep,
+    ReportStates,
+)
 from slurmoperator.nodesets.plan.workers import Worker
 from slurmoperator.nodesets.pod_conditions.reporting import PodConditions
 from slurmoperator.nodesets.slurm_view import WorkerView
@@ -25,6 +37,7 @@ from slurmoperator.nodesets.windows.keeping import UpdateWindows
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.workers import WorkerKey
+from slurmoperator.recent import RecentResults
 from slurmoperator.workers.actions import (
     CreateWorker,
     DeleteWorker,
@@ -45,35 +58,11 @@ _log = structlog.get_logger(__name__)
 _AT_ONCE: Final = 16
 """How many workers are acted on concurrently."""
 
-PATIENCE_S: Final = 10.0
+PATIENCE: Final = timedelta(seconds=10)
 """A watch later than this may have lost the event: reconcile again."""
 
-_Step = Callable[[NodeSetFacts, NodeSetPlan], Awaitable[Outcome]]
 _Body = tuple[WorkerKey, str, Mapping[str, Any]]
 """A worker, the full name of its pod, and that pod."""
-
-
-class RecentWrites:
-    """The last version of each object that was written to: until the watch shows it, the object is not written again."""
-
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._by_name: dict[str, tuple[str, float]] = {}
-
-    def wrote(self, name: str, version: str) -> None:
-        """Record a write to this version of an object; "" if it did not exist before."""
-        self._by_name[name] = (version, self._monotonic() + PATIENCE_S)
-
-    def is_awaited(self, name: str, version: str) -> bool:
-        """Check whether exactly that version was written to and its successor is outstanding."""
-        write = self._by_name.get(name)
-        if write is None:
-            return False
-        written_version, until_s = write
-        if written_version == version and self._monotonic() < until_s:
-            return True
-        del self._by_name[name]
-        return False
 
 
 class NodeSetActuator:
@@ -92,37 +81,22 @@ class NodeSetActuator:
         self._pods = pods
         self._views = views
         self._templates = templates
-        self._recent = RecentWrites(monotonic)
-        self._claims = WorkerClaims(kube)
-        self._deleted_claims = ClaimDeletions(kube)
+        self._written = RecentResults[str, bool](monotonic)
+        """By the name of a pod, for the version that was written to: until the watch shows its successor, it is not written again."""
+        self._claims = WorkerClaims(kube, monotonic)
+        self._deleted_claims = ClaimDeletions(kube, monotonic)
         self._pod_conditions = PodConditions(kube, pods, monotonic)
         self._topology = WorkerTopology(monotonic)
         self._windows = UpdateWindows(monotonic)
-        self._steps: tuple[_Step, ...] = (
-            self._act_on_workers,
-            self._create_workers,
-            self._report_states,
-            self._move,
-            self._check_volumes,
-            self._keep_window,
-            self._delete_volumes,
-            self._delete_records,
-        )
-
-    def forget(self, uid: str) -> None:
-        """Drop a NodeSet."""
-        self._claims.forget(uid)
-        self._deleted_claims.forget(uid)
-        self._windows.forget(uid)
 
     async def act(self, facts: NodeSetFacts, plan: NodeSetPlan, outcome: Outcome) -> Outcome:
         """Carry out a plan, step by step; a step that fails does not stop the others.
 
         outcome: what came of the preparation.
         """
-        for step in self._steps:
+        for step in plan.steps:
             try:
-                outcome += await step(facts, plan)
+                outcome += await self._carry_out(step, facts)
             except PEER_ERRORS as failure:
                 outcome += Outcome(failures=(failure,))
         return outcome
@@ -138,20 +112,42 @@ class NodeSetActuator:
             await self._windows.remove(view.slurm, node_set)
         await self._claims.delete_all(node_set)
 
-    # -- steps ------------------------------------------------------------------------------------
+    async def _carry_out(self, step: PlanStep, facts: NodeSetFacts) -> Outcome:
+        node_set, now = facts.node_set, facts.now
+        match step:
+            case ActOnWorkers(workers=busy):
+                return await self._act_on_workers(busy, node_set.controller)
+            case CreateWorkers(workers=new):
+                return await self._create_workers(facts, new)
+            case ReportStates(changes=changes):
+                return await self._pod_conditions.report(changes, now)
+            case MoveWorkers(moves=moves):
+                view = self._views.opened(node_set.controller)
+                return Outcome(notes=await self._topology.move(view.slurm, moves))
+            case CheckVolumes(pods=pods):
+                versions = [pod.version for pod in pods]
+                return await self._deleted_claims.of(node_set, versions, now)
+            case KeepReservation(waiting=waiting):
+                view = self._views.opened(node_set.controller)
+                return await self._windows.keep(view.slurm, node_set, waiting, now)
+            case DeleteVolumes(needed=needed):
+                return await self._claims.delete_unneeded(node_set, needed=needed, now=now)
+            case DeleteRecords(nodes=stale):
+                view = self._views.opened(node_set.controller)
+                return Outcome(notes=await records.delete_nodes(view.slurm, stale))
+            case _:
+                assert_never(step)
 
-    async def _act_on_workers(self, facts: NodeSetFacts, plan: NodeSetPlan) -> Outcome:
+    async def _act_on_workers(self, busy: Sequence[Worker], controller: str) -> Outcome:
         """Carry out the actions of existing workers; a failure affects only its own worker."""
-        view = self._views.of(facts.node_set.controller)
-        busy = [worker for worker in plan.workers if worker.pod and worker.decision.actions]
         failures: list[PeerError] = []
         for chunk in _chunks(busy, _AT_ONCE):
-            failures += await _together(self._act_on(worker, view=view) for worker in chunk)
+            failures += await _together(self._act_on(worker, controller) for worker in chunk)
         return Outcome(failures=tuple(failures))
 
-    async def _create_workers(self, facts: NodeSetFacts, plan: NodeSetPlan) -> Outcome:
+    async def _create_workers(self, facts: NodeSetFacts, workers: Iterable[NewWorker]) -> Outcome:
         bodies: list[_Body] = []
-        for worker in plan.create:
+        for worker in workers:
             try:
                 body = self._templates(facts.node_set, worker.key, facts.key_step)
             except faults.Refusal as error:
@@ -159,44 +155,10 @@ class NodeSetActuator:
             pod = worker_bodies.pod_body(facts.node_set, worker, body, digest=facts.revision)
             name = f"{facts.node_set.metadata.namespace}/{pod['metadata']['name']}"
             bodies.append((worker.key, name, pod))
-        new = [body for body in bodies if not self._recent.is_awaited(body[1], "")]
+        new = [body for body in bodies if not self._written.of(body[1], "")]
         failures = await self._create(facts.node_set, new)
-        delays = (timedelta(seconds=PATIENCE_S),) if len(new) < len(bodies) else ()
+        delays = (PATIENCE,) if len(new) < len(bodies) else ()
         return Outcome(failures=tuple(failures), delays=delays)
-
-    async def _report_states(self, facts: NodeSetFacts, plan: NodeSetPlan) -> Outcome:
-        return await self._pod_conditions.report(plan.changes, facts.now)
-
-    async def _move(self, facts: NodeSetFacts, plan: NodeSetPlan) -> Outcome:
-        view = self._views.of(facts.node_set.controller)
-        notes = await self._topology.move(view.slurm, plan.moves) if view is not None else ()
-        return Outcome(notes=notes)
-
-    async def _check_volumes(self, facts: NodeSetFacts, _plan: NodeSetPlan) -> Outcome:
-        pods = [pod.version for pod in facts.pods]
-        texts, delay = await self._deleted_claims.of(facts.node_set, pods, facts.now)
-        return Outcome(deleted_claims=texts, delays=_delays(delay))
-
-    async def _keep_window(self, facts: NodeSetFacts, plan: NodeSetPlan) -> Outcome:
-        view = self._views.of(facts.node_set.controller)
-        if view is None or plan.window is None:
-            return Outcome()
-        return await self._windows.keep(view.slurm, facts.node_set, plan.window, facts.now)
-
-    async def _delete_volumes(self, facts: NodeSetFacts, plan: NodeSetPlan) -> Outcome:
-        if plan.volumes is None:
-            return Outcome()
-        delay = await self._claims.delete_unneeded(
-            facts.node_set, needed=plan.volumes, now=facts.now
-        )
-        return Outcome(delays=_delays(delay))
-
-    async def _delete_records(self, facts: NodeSetFacts, plan: NodeSetPlan) -> Outcome:
-        view = self._views.of(facts.node_set.controller)
-        notes = await records.delete_nodes(view.slurm, plan.records) if view is not None else ()
-        return Outcome(notes=notes)
-
-    # -- workers ----------------------------------------------------------------------------------
 
     async def _create(self, node_set: NodeSetObject, bodies: list[_Body]) -> list[PeerError]:
         """Create pods, more at a time with each success: an error common to all is met only once."""
@@ -217,16 +179,16 @@ class NodeSetActuator:
         await self._claims.create(node_set, key)
         namespace = node_set.metadata.namespace
         await worker_pods.create(self._kube, namespace, body, owner_uid=node_set.metadata.uid)
-        self._recent.wrote(name, "")
+        self._written.put(name, "", result=True, lasts=PATIENCE)
         _log.info("worker.created", pod=name)
 
-    async def _act_on(self, worker: Worker, *, view: WorkerView | None) -> None:
+    async def _act_on(self, worker: Worker, controller: str) -> None:
         """Carry out one worker's actions in order, stopping at the first that fails."""
         pod = worker.pod.version if worker.pod else None
         if pod is None or self._is_awaited(pod):
             return
         for action in worker.decision.actions:
-            await self._act_once(worker, pod, action, view)
+            await self._act_once(worker, pod, action, controller)
             _log.info(
                 "worker.acted",
                 action=type(action).__name__,
@@ -235,7 +197,7 @@ class NodeSetActuator:
             )
 
     async def _act_once(
-        self, worker: Worker, pod: WorkerPodObject, action: WorkerAction, view: WorkerView | None
+        self, worker: Worker, pod: WorkerPodObject, action: WorkerAction, controller: str
     ) -> None:
         match action:
             case CreateWorker():
@@ -248,15 +210,15 @@ class NodeSetActuator:
                 self._pods.observe(after, base=pod.metadata.resource_version)
             case DeleteWorker(uid=uid, resource_version=version):
                 await worker_pods.delete(self._kube, pod, uid=uid, version=version)
-                self._recent.wrote(pod.metadata.full_name, version)
+                self._written.put(pod.metadata.full_name, version, result=True, lasts=PATIENCE)
             case DrainWorker(reason=reason):
-                if view is not None:
-                    change = nodes.drain(view.slurm, SlurmNode(worker.node), reason)
-                    await self._send(view, worker.node, change)
+                view = self._views.opened(controller)
+                change = nodes.drain(view.slurm, SlurmNode(worker.node), reason)
+                await self._send(view, worker.node, change)
             case UndrainWorker():
-                if view is not None:
-                    change = nodes.undrain(view.slurm, [SlurmNode(worker.node)])
-                    await self._send(view, worker.node, change)
+                view = self._views.opened(controller)
+                change = nodes.undrain(view.slurm, [SlurmNode(worker.node)])
+                await self._send(view, worker.node, change)
             case _:
                 assert_never(action)
 
@@ -275,7 +237,8 @@ class NodeSetActuator:
             view.wrote(node, is_lost=is_lost)
 
     def _is_awaited(self, pod: WorkerPodObject) -> bool:
-        return self._recent.is_awaited(pod.metadata.full_name, pod.metadata.resource_version)
+        meta = pod.metadata
+        return self._written.of(meta.full_name, meta.resource_version) is not None
 
 
 async def _together(actions: Iterable[Any]) -> list[PeerError]:
@@ -295,7 +258,3 @@ def _chunks(items: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
     rest = iter(items)
     while chunk := list(islice(rest, size)):
         yield chunk
-
-
-def _delays(delay: timedelta | None) -> tuple[timedelta, ...]:
-    return () if delay is None else (delay,)

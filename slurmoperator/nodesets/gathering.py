@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from slurmoperator.nodesets.conf_trials import ConfTrials
+from slurmoperator.nodesets.conf_trials import ConfTrial, ConfTrials
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.nodesets.plan.look import ConfInForce, NodeSetFacts, PodFacts, pod_facts
 from slurmoperator.nodesets.preparation import KeySteps, PreparationResult
@@ -53,17 +53,20 @@ class Neighbours:
     """All pods that it owns."""
     others: tuple[NodeSetObject, ...]
     """The other NodeSets of its Slurm, whose workers may have the same names."""
+    trial: ConfTrial | None
+    """Whether slurmctld accepts its `extraConf`; None if that has not been tried."""
 
 
 class NodeSetGathering:
     """Gathers for one leader."""
 
     def __init__(
-        self, *, caches: NodeSetCaches, views: WorkerViews, templates: WorkerTemplates, clock: Clock
+        self, *, caches: NodeSetCaches, views: WorkerViews, source: WorkerSource, clock: Clock
     ) -> None:
         node_sets, pods, self._kube_nodes = caches.node_sets, caches.pods, caches.kube_nodes
         self._views = views
-        self._templates = templates
+        self._templates = source.templates
+        self._tried = source.tried
         self._clock = clock
         self._by_owner = pods.index(lambda pod: [pod.metadata.controller_uid])
         self._by_namespace = pods.index(lambda pod: [pod.metadata.namespace])
@@ -79,6 +82,7 @@ class NodeSetGathering:
     def forget(self, uid: str) -> None:
         """Drop a NodeSet."""
         self._pods.pop(uid, None)
+        self._tried.forget(uid)
 
     def has_pods(self, uid: str) -> bool:
         """Check whether a NodeSet owns pods."""
@@ -99,6 +103,7 @@ class NodeSetGathering:
         return Neighbours(
             pods=tuple(current.values()),
             others=tuple(other for other in others if other and other.metadata.uid != uid),
+            trial=self._tried.of(node_set),
         )
 
     def uids_in_same_slurm(self, watched: WatchedNodeSet) -> list[str]:

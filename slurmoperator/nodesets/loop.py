@@ -16,10 +16,11 @@ from slurmoperator.nodesets.plan import planning, status
 from slurmoperator.nodesets.plan.admission import admit
 from slurmoperator.nodesets.plan.look import Outcome, Refusal
 from slurmoperator.nodesets.plan.placing import HOST_ANNOTATION
-from slurmoperator.nodesets.preparation import RECHECK_S, NodeSetPreparation
+from slurmoperator.nodesets.preparation import NodeSetPreparation
 from slurmoperator.nodesets.views import OpensSlurm, WorkerViews
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject, NodeSetStatus
+from slurmoperator.recent import RECHECK
 from slurmoperator.rendering.site import ELSEWHERE, NamespaceScope
 from slurmruntime.kube import errors as kube_errors
 from slurmruntime.kube.client import KubeClient
@@ -64,19 +65,19 @@ class NodeSetLoop(Keys[str]):
             slurms, clock=clock, wake=self._controller.queue.add, set_aside=process.set_aside
         )
         self._gathering = NodeSetGathering(
-            caches=caches, views=self._views, templates=source.templates, clock=clock
+            caches=caches, views=self._views, source=source, clock=clock
         )
         self._actuator = NodeSetActuator(
             kube, caches.pods, self._views, source.templates, clock.monotonic
         )
         self._preparation = NodeSetPreparation(kube, source.key_step, clock.monotonic)
-        self._source = source
+        self._tried = source.tried
         self._served = served
         self._by_kube_node = caches.pods.index(lambda pod: [pod.kube_node] if pod.kube_node else [])
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
         """Reconcile NodeSets until `stop` is set."""
-        self._source.tried.follow(self._controller.queue.add)
+        self._tried.follow(self._controller.queue.add)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._views.run(stop))
             await self._controller.run(stop, workers=workers)
@@ -109,9 +110,6 @@ class NodeSetLoop(Keys[str]):
     def _forget(self, key: str) -> None:
         self._views.forget(key)
         self._gathering.forget(key)
-        self._actuator.forget(key)
-        self._preparation.forget(key)
-        self._source.tried.forget(key)
 
     async def _refuse(self, watched: WatchedNodeSet, refusal: Refusal) -> None:
         """Report a NodeSet that is invalid or not ours; release it if it is deleted and empty."""
@@ -126,8 +124,8 @@ class NodeSetLoop(Keys[str]):
 
     async def _reconcile(self, watched: WatchedNodeSet, parsed: NodeSetObject) -> timedelta | None:
         neighbours = self._gathering.neighbours(parsed)
-        admission = admit(parsed, self._source.tried.of(parsed), neighbours.others)
-        node_set, pods = admission.node_set, neighbours.pods
+        admission = admit(parsed, neighbours.trial, neighbours.others)
+        node_set, pods = admission.conf.node_set, neighbours.pods
         if parsed.metadata.deletion_timestamp is not None:
             if watched.is_orphaning or not NODE_SET.has_finalizer(watched):
                 return None
@@ -147,7 +145,7 @@ class NodeSetLoop(Keys[str]):
         outcome = await self._actuator.act(facts, plan, prepared.outcome)
         await self._write_status(watched, status.compute(facts, plan, outcome))
         _raise_first(outcome)
-        return min([timedelta(seconds=RECHECK_S), *plan.delays, *outcome.delays])
+        return min([RECHECK, *plan.delays, *outcome.delays])
 
     async def _write_status(self, watched: WatchedNodeSet, after: NodeSetStatus) -> None:
         await NODE_SET.write_status(self._kube, self._node_sets, watched, after)

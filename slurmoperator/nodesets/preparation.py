@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Final
 
 from slurmoperator.nodesets.plan.admission import Admission
 from slurmoperator.nodesets.plan.look import Outcome, Refusal
 from slurmoperator.nodesets.revisions.storing import NodeSetRevisions
 from slurmoperator.objects.labels import MANAGER, TAKE_OVER_ANNOTATION
 from slurmoperator.objects.nodeset import NodeSetObject
+from slurmoperator.recent import RECHECK, RecentResults
 from slurmoperator.rendering.body import digest
 from slurmoperator.rendering.leftovers import leftovers
 from slurmoperator.rendering.node_sets.nodeset import node_set_bodies
@@ -21,8 +21,6 @@ from slurmruntime.values.errors import PEER_ERRORS, PeerError
 
 KeySteps = Callable[[NodeSetObject], int]
 """Returns the version of the daemons' key that new workers get: see `slurmoperator.keys.rings`."""
-RECHECK_S: Final = 60.0
-"""How often they are read while unchanged: a NodeSet is reconciled whenever one of its pods changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +37,8 @@ class OwnedObjects:
 
     def __init__(self, kube: KubeClient, monotonic: Callable[[], float]) -> None:
         self._kube = kube
-        self._monotonic = monotonic
-        self._seen: dict[str, tuple[str, float]] = {}
-        """By the NodeSet's uid: the digest of what was applied, and until when that is believed."""
-
-    def forget(self, uid: str) -> None:
-        """Drop a NodeSet."""
-        self._seen.pop(uid, None)
+        self._applied = RecentResults[str, ObjectsResult](monotonic)
+        """By the NodeSet's uid, for the digest of what was applied."""
 
     async def keep(self, node_set: NodeSetObject) -> ObjectsResult:
         """Apply them. This happens before workers are created, as these are protected from birth.
@@ -61,10 +54,8 @@ class OwnedObjects:
             takes_over=meta.annotations.get(TAKE_OVER_ANNOTATION) == "true",
         )
         desired = digest([bodies, owner.takes_over])
-        applied, until_s = self._seen.get(meta.uid, ("", 0.0))
-        if applied == desired and self._monotonic() < until_s:
-            return ObjectsResult()
-        self.forget(meta.uid)
+        if applied := self._applied.of(meta.uid, desired):
+            return applied
         verdicts = await owned_objects.judge(self._kube, bodies, owner)
         if foreign := [
             verdict.reason for verdict in verdicts if verdict.ownership is Ownership.NOT_OURS
@@ -78,7 +69,7 @@ class OwnedObjects:
             await owned_objects.withdraw(self._kube, unwanted, owner)
         except PEER_ERRORS as failure:
             return ObjectsResult(failures=(failure,))
-        self._seen[meta.uid] = (desired, self._monotonic() + RECHECK_S)
+        self._applied.put(meta.uid, desired, ObjectsResult(), lasts=RECHECK)
         return ObjectsResult()
 
 
@@ -110,11 +101,6 @@ class NodeSetPreparation:
         self._objects = OwnedObjects(kube, monotonic)
         self._revisions = NodeSetRevisions(kube, monotonic)
 
-    def forget(self, uid: str) -> None:
-        """Drop a NodeSet."""
-        self._objects.forget(uid)
-        self._revisions.forget(uid)
-
     async def prepare(self, admission: Admission, in_use: Collection[str]) -> PreparationResult:
         """Apply its objects, before workers are created, as these are protected from birth; and store its revision.
 
@@ -124,7 +110,7 @@ class NodeSetPreparation:
         Raises:
             KubeError: the objects could not be read.
         """
-        node_set = admission.node_set
+        node_set = admission.conf.node_set
         if node_set.metadata.deletion_timestamp is not None:
             before = node_set.status  # Kubernetes deletes the revisions after the NodeSet
             return PreparationResult(

@@ -5,6 +5,7 @@ A place that Slurm refuses, such as an unknown switch, affects only that worker 
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 import structlog
@@ -12,6 +13,7 @@ import structlog
 from bridge.slurm import nodes
 from slurmclient.errors import Declined, SlurmError
 from slurmoperator.nodesets.plan.look import NodeSetFacts
+from slurmoperator.recent import RecentResults
 from slurmoperator.workers.situation import PodStage
 from slurmruntime.model.nodes import topology_parts
 from slurmruntime.slurm.client import SlurmClient
@@ -21,8 +23,8 @@ from slurmruntime.values.names import TOPOLOGY_ANNOTATION
 
 _log = structlog.get_logger(__name__)
 
-_RETRY_S: Final = 60.0
-_SHOWS_S: Final = 10.0
+_RETRY: Final = timedelta(seconds=60)
+_SHOWS: Final = timedelta(seconds=10)
 """How long it may take until a reading of Slurm shows a move."""
 _LONGEST: Final = 1024
 """How many characters an annotation may have."""
@@ -54,19 +56,18 @@ class WorkerTopology:
     """Moves workers, during one term of leadership."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._tried: dict[str, tuple[WorkerMove, float, str]] = {}
-        """By Slurm node: the last move, until when it is not retried, and why Slurm refused it."""
+        self._refusals = RecentResults[WorkerMove, str](monotonic)
+        """By Slurm node: why Slurm refused a move, or ""; it is not retried meanwhile."""
 
     async def move(self, slurm: SlurmClient, moves: Iterable[WorkerMove]) -> tuple[str, ...]:
         """Move workers, and return texts about refused moves; other failures are retried later."""
         refused: list[str] = []
         for move in moves:
-            before, until_s, refusal = self._tried.get(move.slurm_node, (None, 0.0, ""))
-            if before != move or self._monotonic() >= until_s:
+            refusal = self._refusals.of(move.slurm_node, move)
+            if refusal is None:
                 refusal = await self._move_one(slurm, move)
-                until_s = self._monotonic() + (_RETRY_S if refusal else _SHOWS_S)
-                self._tried[move.slurm_node] = (move, until_s, refusal)
+                lasts = _RETRY if refusal else _SHOWS
+                self._refusals.put(move.slurm_node, move, refusal, lasts=lasts)
             if refusal:
                 place = faults.shortened(move.topology, _LONGEST_MESSAGE)
                 annotation = f"annotation {TOPOLOGY_ANNOTATION} is {place!r}"

@@ -7,6 +7,7 @@ from typing import Final
 
 import structlog
 
+from slurmclient.errors import Unavailable
 from slurmoperator.nodesets.plan.look import Interest, SlurmFacts
 from slurmoperator.nodesets.slurm_view import WorkerView
 from slurmruntime.process.clock import Clock, pause
@@ -75,6 +76,17 @@ class WorkerViews:
     def of(self, controller: str) -> WorkerView | None:
         """Return the view of a Controller's Slurm; None while it is not polled."""
         return self._views.get(controller)
+
+    def opened(self, controller: str) -> WorkerView:
+        """Return the view of a Controller's Slurm, to write to that.
+
+        Raises:
+            Unavailable: it is not polled any more.
+        """
+        view = self._views.get(controller)
+        if view is None:
+            raise Unavailable("write", f"Slurm of Controller {controller} is not followed")
+        return view
 
     def facts(self, controller: str, nodes: Iterable[str]) -> SlurmFacts:
         """Return what is known of a Controller's Slurm, and of these nodes in particular."""

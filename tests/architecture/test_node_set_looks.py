@@ -89,7 +89,7 @@ def decisions_of_gathering(tree: ast.Module) -> Iterator[str]:
 
 
 def decisions_of_acting(tree: ast.Module) -> Iterator[str]:
-    """What it imports of the rules, what it calls of the plan, and what it asks of the facts before it acts."""
+    """What it imports of the rules, what it calls of the plan, and what it asks of the facts or the plan before it acts."""
     for name in imported(tree):
         if name.startswith(DECIDING) and name not in PLAIN:
             yield name
@@ -98,7 +98,7 @@ def decisions_of_acting(tree: ast.Module) -> Iterator[str]:
             yield from (alias.name for alias in node.names if alias.name[0].islower())
         if isinstance(node, ast.If | ast.IfExp | ast.While):
             names = {name.id for name in ast.walk(node.test) if isinstance(name, ast.Name)}
-            if "facts" in names:
+            if names & {"facts", "plan", "step"}:
                 yield ast.unparse(node.test)
 
 
@@ -124,6 +124,8 @@ def imported(tree: ast.Module) -> Iterator[str]:
         (decisions_of_acting, "from slurmoperator.workers.choosing import workers_to_remove"),
         (decisions_of_acting, "from slurmoperator.nodesets.plan.planning import plan"),
         (decisions_of_acting, "if facts.is_leaving:\n    stop()"),
+        (decisions_of_acting, "if view is None or plan.window is None:\n    stop()"),
+        (decisions_of_acting, "delete(step.needed) if step.needed else stop()"),
         (decisions_of_acting, "delete() if worker.facts.goes else keep(facts)\nif facts: pass"),
     ],
 )

@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def walk(*rooms: str) -> Iterator[Counter[str]]:
-    """Count the entries into the modules of these rooms by the current task, until the block ends.
+def walk(*rooms: str, by: str = "") -> Iterator[Counter[str]]:
+    """Count the entries into the modules of these rooms by the current task, until the block ends; `by` counts only those from one module.
 
     Vocabulary that everybody uses is in no room, and a caller outside the product is passed over. What a generator of
     another module does once it runs is an entry, too.
@@ -33,7 +33,8 @@ def walk(*rooms: str) -> Iterator[Counter[str]]:
         caller = frame.f_back
         while caller is not None and module(caller) is None:
             caller = caller.f_back
-        if caller is None or module(caller) != room:
+        origin = None if caller is None else module(caller)
+        if origin != room and by in ("", room, origin):
             entries[room] += 1
 
     before = sys.getprofile()

@@ -78,15 +78,20 @@ async def test_that_of_a_worker_is_told(served: Sandbox, namespace: str) -> None
         user_agent="slurm-bridge-operator/1",
         on_call=lambda *_: None,
     ) as client:
-        await WorkerClaims(client).create(node_set, 0)
-        looks = ClaimDeletions(client)
-        assert (await looks.of(node_set, pods, now))[0] == ()
+        at_s = 0.0
+        await WorkerClaims(client, lambda: at_s).create(node_set, 0)
+        looks = ClaimDeletions(client, lambda: at_s)
+        assert (await looks.of(node_set, pods, now)).deleted_claims == ()
         for name in ("data-gpu-0", "home"):
             admin.patch(f"{claims}/{name}", IN_USE)
             admin.delete(f"{claims}/{name}")
-        said, look_again = await looks.of(node_set, pods, now)
-        assert (said, look_again) == ((), timedelta(seconds=30))
-        said, _ = await looks.of(node_set, pods, now + timedelta(seconds=30))
-        assert [each.split(" is ")[0] for each in said] == ["PVC data-gpu-0", "PVC home"]
+        said = await looks.of(node_set, pods, now)
+        assert (said.deleted_claims, said.delays) == ((), (timedelta(seconds=30),))
+        at_s = 30.0
+        said = await looks.of(node_set, pods, now + timedelta(seconds=30))
+        assert [each.split(" is ")[0] for each in said.deleted_claims] == [
+            "PVC data-gpu-0",
+            "PVC home",
+        ]
     for name in ("data-gpu-0", "home"):
         admin.patch(f"{claims}/{name}", {"metadata": {"finalizers": None}})

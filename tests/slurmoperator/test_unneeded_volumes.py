@@ -54,10 +54,10 @@ async def test_a_claim_is_marked_taken_up_again_and_deleted(
         on_call=lambda *_: None,
     ) as client:
         for number in (0, 1):
-            await WorkerClaims(client).create(node_set(), number)
+            await WorkerClaims(client, SystemClock().monotonic).create(node_set(), number)
         assert PATIENCE >= await delete(client, node_set(), now)
         assert (None, now.replace(microsecond=0).isoformat()) == (mark(0), mark(1))
-        await WorkerClaims(client).create(node_set(), 1)
+        await WorkerClaims(client, SystemClock().monotonic).create(node_set(), 1)
         assert None is mark(1)
 
         await delete(client, node_set(), now)
@@ -73,4 +73,6 @@ async def test_a_claim_is_marked_taken_up_again_and_deleted(
 
 async def delete(client: KubeClient, node_set: NodeSetObject, now: Any) -> Any:
     """Look as a new leader does, while only the first worker is needed; return when to look again."""
-    return await WorkerClaims(client).delete_unneeded(node_set, needed={0}, now=now)
+    claims = WorkerClaims(client, SystemClock().monotonic)
+    outcome = await claims.delete_unneeded(node_set, needed={0}, now=now)
+    return outcome.delays[0]

@@ -27,11 +27,6 @@ class Admission:
     refusal: Refusal | None
     """Why it gets no workers; None if it does, or if it is being deleted."""
 
-    @property
-    def node_set(self) -> NodeSetObject:
-        """The NodeSet with the `extraConf` that workers get."""
-        return self.conf.node_set
-
 
 def admit(
     node_set: NodeSetObject, trial: ConfTrial | None, others: Iterable[NodeSetObject]

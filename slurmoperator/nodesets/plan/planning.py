@@ -32,6 +32,76 @@ class NewWorker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ActOnWorkers:
+    """Carry out what was decided about existing workers."""
+
+    workers: tuple[Worker, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateWorkers:
+    """Create the pods of missing workers."""
+
+    workers: tuple[NewWorker, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportStates:
+    """Update the pods that do not show the state of their Slurm nodes."""
+
+    changes: tuple[tuple[PodFacts, StateChange], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveWorkers:
+    """Move workers in Slurm's topology."""
+
+    moves: tuple[WorkerMove, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckVolumes:
+    """Look for volumes that are being deleted while pods use them."""
+
+    pods: tuple[PodFacts, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepReservation:
+    """Create, extend or delete the reservation in which workers are replaced."""
+
+    waiting: frozenset[str]
+    """The Slurm nodes of the workers that wait for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteVolumes:
+    """Delete PVCs that have been unneeded for long enough."""
+
+    needed: frozenset[int]
+    """The ordinals whose PVCs are needed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteRecords:
+    """Delete nodes from Slurm."""
+
+    nodes: tuple[SlurmNode, ...]
+
+
+PlanStep = (
+    ActOnWorkers
+    | CreateWorkers
+    | ReportStates
+    | MoveWorkers
+    | CheckVolumes
+    | KeepReservation
+    | DeleteVolumes
+    | DeleteRecords
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSetPlan:
     """What should become of a NodeSet, as of one look."""
 
@@ -45,19 +115,10 @@ class NodeSetPlan:
     """What it needs to know of its Slurm from now on."""
     workers: tuple[Worker, ...]
     """The existing and the missing workers, in order."""
-    create: tuple[NewWorker, ...]
-    """The missing workers whose pods are to be created."""
     pins: dict[str, str] | None
     """The Kubernetes node that each worker returns to; None if the NodeSet does not pin."""
-    changes: tuple[tuple[PodFacts, StateChange], ...]
-    """The pods that do not show the state of their Slurm nodes."""
-    moves: tuple[WorkerMove, ...]
-    window: frozenset[str] | None
-    """The Slurm nodes of the workers that wait for a reservation; None: leave that as it is."""
-    volumes: frozenset[int] | None
-    """The ordinals whose PVCs are needed; None: delete no others."""
-    records: tuple[SlurmNode, ...]
-    """The nodes to delete from Slurm."""
+    steps: tuple[PlanStep, ...]
+    """What to do, in order."""
     strays: tuple[str, ...]
     """The names of pods that it owns but that are not its workers; they are left alone."""
     placing_faults: tuple[str, ...]
@@ -74,8 +135,6 @@ def plan(facts: NodeSetFacts) -> NodeSetPlan:
     planned = workers.workers_of(case)
     objection = _objection(facts)
     pins = _pins(case, planned)
-    is_sure = facts.refusal is None
-    is_staying = is_sure and not facts.is_leaving
     return NodeSetPlan(
         refusal=objection,
         desired=case.desired,
@@ -84,18 +143,37 @@ def plan(facts: NodeSetFacts) -> NodeSetPlan:
             nodes=frozenset(pod.slurm_node for pod in facts.pods), jobs=case.needs_jobs
         ),
         workers=planned,
-        create=tuple(_new_workers(facts, planned, pins or {})) if objection is None else (),
         pins=pins,
-        changes=tuple(_state_changes(facts)),
-        moves=tuple(topology.moves(facts)),
-        window=reservations.waiting(case) if is_sure or facts.is_leaving else None,
-        volumes=_ordinals(planned) if is_staying else None,
-        records=records.stale_nodes(facts) if is_staying else (),
+        steps=tuple(_steps(case, planned, pins or {}, objection)),
         strays=tuple(pod.name for pod in facts.pods if pod.key is None),
         placing_faults=case.nodes.faults if case.nodes else (),
         unserved=tuple(_unserved(facts.node_set)),
         delays=tuple(_delays(facts, planned)),
     )
+
+
+def _steps(
+    case: Case, planned: tuple[Worker, ...], pins: Mapping[str, str], objection: Refusal | None
+) -> Iterator[PlanStep]:
+    """Yield the steps that have something to do."""
+    facts = case.facts
+    is_sure = facts.refusal is None
+    is_staying = is_sure and not facts.is_leaving
+    if busy := tuple(worker for worker in planned if worker.pod and worker.decision.actions):
+        yield ActOnWorkers(workers=busy)
+    if objection is None and (new := tuple(_new_workers(facts, planned, pins))):
+        yield CreateWorkers(workers=new)
+    if changes := tuple(_state_changes(facts)):
+        yield ReportStates(changes=changes)
+    if moves := tuple(topology.moves(facts)):
+        yield MoveWorkers(moves=moves)
+    yield CheckVolumes(pods=facts.pods)
+    if facts.slurm.is_known and (is_sure or facts.is_leaving):
+        yield KeepReservation(waiting=reservations.waiting(case))
+    if is_staying:
+        yield DeleteVolumes(needed=_ordinals(planned))
+    if is_staying and (stale := records.stale_nodes(facts)):
+        yield DeleteRecords(nodes=stale)
 
 
 def _objection(facts: NodeSetFacts) -> Refusal | None:

@@ -2,7 +2,7 @@
 
 The conditions are those of SchedMD's slurm-operator, and the plan says what changes (`node_states`). No decision of ours depends on them. Dashboards and health
 checkers read them, so a drain is reported at once. Whether a worker has jobs changes with each short job and is reported at most
-every `REPORT_EVERY_S`, also to autoscalers, by annotations in the same write.
+every `REPORT_EVERY`, also to autoscalers, by annotations in the same write.
 """
 
 import asyncio
@@ -14,13 +14,14 @@ from slurmoperator.nodesets import worker_pods
 from slurmoperator.nodesets.plan.look import Outcome, PodFacts
 from slurmoperator.nodesets.pod_conditions.node_states import StateChange
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
+from slurmoperator.recent import RecentResults
 from slurmruntime.kube import errors
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.meta import rfc3339
 from slurmruntime.values.errors import PEER_ERRORS, PeerError
 
-REPORT_EVERY_S: Final = 10.0
+REPORT_EVERY: Final = timedelta(seconds=10)
 _AT_ONCE: Final = 16
 
 
@@ -32,21 +33,16 @@ class PodConditions:
     ) -> None:
         self._kube = kube
         self._pods = pods
-        self._monotonic = monotonic
-        self._reported_s: dict[str, float] = {}
-        """When we last wrote to a pod, by its uid."""
+        self._reported = RecentResults[None, bool](monotonic)
+        """Whether we have just written to a pod, by its uid."""
 
     async def report(
         self, changes: Iterable[tuple[PodFacts, StateChange]], now: datetime
     ) -> Outcome:
         """Update pods that do not show the state of their nodes, at once or when it is due."""
-        at_s = self._monotonic()
-        self._reported_s = {
-            uid: s for uid, s in self._reported_s.items() if s > at_s - REPORT_EVERY_S
-        }
         due, late = [], False
         for pod, change in changes:
-            if pod.worker.uid in self._reported_s and not change.is_urgent:
+            if not change.is_urgent and self._reported.of(pod.worker.uid, None):
                 late = True
                 continue
             meta, status = _meta(pod.version, change.annotations), _status(change, now)
@@ -58,7 +54,7 @@ class PodConditions:
             failures += [result for result in results if result is not None]
             if failures:  # an error common to all is not met a thousand times
                 break
-        delays = (timedelta(seconds=REPORT_EVERY_S),) if late else ()
+        delays = (REPORT_EVERY,) if late else ()
         return Outcome(failures=tuple(failures), delays=delays)
 
     async def _patch(self, pod: WorkerPodObject, patch: dict[str, Any]) -> PeerError | None:
@@ -68,7 +64,7 @@ class PodConditions:
             return None
         except PEER_ERRORS as error:
             return error
-        self._reported_s[pod.metadata.uid] = self._monotonic()
+        self._reported.put(pod.metadata.uid, None, result=True, lasts=REPORT_EVERY)
         self._pods.observe(after, base=pod.metadata.resource_version)
         return None
 

@@ -15,6 +15,7 @@ from slurmoperator.objects.labels import WORKER_APP
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.own.profiles import PROFILE_ANNOTATION
 from slurmoperator.objects.parts import ExtraMetadata
+from slurmoperator.recent import RECHECK, RecentResults
 from slurmoperator.rendering.body import BodyOwner, digest, owned_body
 from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
@@ -26,8 +27,6 @@ _log = structlog.get_logger(__name__)
 
 _API: Final = "apps/v1"
 _PLURAL: Final = "controllerrevisions"
-_RECHECK_S: Final = 60.0
-"""How often they are read while they need no change."""
 _MOST_COLLISIONS: Final = 5
 _KEY_STEP: Final = "slurmKeyStep"
 _OF_WORKERS: Final = {"labelSelector": names.WORKER_SELECTOR}
@@ -105,13 +104,8 @@ class NodeSetRevisions:
 
     def __init__(self, kube: KubeClient, monotonic: Callable[[], float]) -> None:
         self._kube = kube
-        self._monotonic = monotonic
-        self._seen: dict[str, tuple[str, CurrentRevision, float]] = {}
-        """By the NodeSet's uid: the request's digest, its result, and until when that is believed."""
-
-    def forget(self, uid: str) -> None:
-        """Drop a NodeSet."""
-        self._seen.pop(uid, None)
+        self._current = RecentResults[str, CurrentRevision](monotonic)
+        """By the NodeSet's uid, for the digest of a request."""
 
     async def keep(
         self, node_set: NodeSetObject, in_use: Collection[str], key_step: int
@@ -120,17 +114,15 @@ class NodeSetRevisions:
         uid, current = node_set.metadata.uid, content(node_set, key_step)
         limit = node_set.spec.revision_history_limit
         request = digest([current.decode(), sorted(in_use), limit])
-        last_request, result, until_s = self._seen.get(uid, ("", None, 0.0))
-        if result is not None and last_request == request and self._monotonic() < until_s:
+        if result := self._current.of(uid, request):
             return result
-        self.forget(uid)
         collisions = node_set.status.collision_count
         try:
             result = await self._keep(node_set, current, in_use, collisions)
         except PEER_ERRORS as error:
             unsure = retaining.hash_of(current, collisions)
             return CurrentRevision(hash=unsure, collisions=collisions, failure=error)
-        self._seen[uid] = (request, result, self._monotonic() + _RECHECK_S)
+        self._current.put(uid, request, result, lasts=RECHECK)
         return result
 
     async def _keep(

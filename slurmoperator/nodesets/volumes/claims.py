@@ -5,8 +5,8 @@ desired for a while (`whenScaled`).
 """
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 import structlog
@@ -14,12 +14,14 @@ import structlog
 from slurmoperator.nodesets import names
 from slurmoperator.nodesets.nodeset import NODE_SETS
 from slurmoperator.nodesets.plan import look
+from slurmoperator.nodesets.plan.look import Outcome
 from slurmoperator.nodesets.volumes import unneeded
 from slurmoperator.nodesets.volumes.unneeded import OrdinalClaim
 from slurmoperator.nodesets.worker_pods import WORKER_PODS
 from slurmoperator.objects.labels import INSTANCE_LABEL, MADE_BY_US
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.workers import WorkerKey, is_on_nodes
+from slurmoperator.recent import RECHECK, RecentResults
 from slurmoperator.rendering.node_sets.claims import (
     NODE_SET_UID_ANNOTATION,
     UNNEEDED_ANNOTATION,
@@ -36,8 +38,6 @@ _log = structlog.get_logger(__name__)
 _PLURAL: Final = "persistentvolumeclaims"
 _UID_PATH: Final = f"/metadata/annotations/{NODE_SET_UID_ANNOTATION.replace('/', '~1')}"
 _MARK_PATH: Final = f"/metadata/annotations/{UNNEEDED_ANNOTATION.replace('/', '~1')}"
-_RECHECK: Final = timedelta(minutes=1)
-"""How often PVCs are listed while the same workers are needed: each change of a pod reconciles."""
 
 
 class _ClaimObject(ObjectStruct, frozen=True):
@@ -90,14 +90,10 @@ def path(namespace: str, name: str) -> str:
 class WorkerClaims:
     """Creates and deletes the PVCs of NodeSets' workers."""
 
-    def __init__(self, kube: KubeClient) -> None:
+    def __init__(self, kube: KubeClient, monotonic: Callable[[], float]) -> None:
         self._kube = kube
-        self._checks: dict[str, tuple[frozenset[int], datetime]] = {}
-        """By the NodeSet's uid: the ordinals needed at the last check, and when the next is due."""
-
-    def forget(self, uid: str) -> None:
-        """Drop a NodeSet."""
-        self._checks.pop(uid, None)
+        self._due = RecentResults[frozenset[int], datetime](monotonic)
+        """By the NodeSet's uid, for the ordinals that are needed: when the next check is due."""
 
     async def create(self, node_set: NodeSetObject, key: WorkerKey) -> None:
         """Create all missing PVCs of a worker, before its pod is created.
@@ -173,7 +169,7 @@ class WorkerClaims:
 
     async def delete_unneeded(
         self, node_set: NodeSetObject, *, needed: Collection[int], now: datetime
-    ) -> timedelta | None:
+    ) -> Outcome:
         """Delete PVCs of ordinals not desired for a while, if `whenScaled` says so; return when to call it again.
 
         The decision is `unneeded`. An ordinal stays desired whatever happens to its worker: an update, a cordon
@@ -187,12 +183,9 @@ class WorkerClaims:
         meta, policy = node_set.metadata, node_set.spec.persistent_volume_claim_retention_policy
         deletes = policy is not None and policy.when_scaled == "Delete"
         if not deletes or not node_set.spec.volume_claim_templates or is_on_nodes(node_set):
-            self.forget(meta.uid)
-            return None
-        checked, due = self._checks.get(meta.uid, (None, now))
-        if checked == frozenset(needed) and now < due:
-            return due - now
-        self.forget(meta.uid)
+            return Outcome()
+        if due := self._due.of(meta.uid, frozenset(needed)):
+            return Outcome(delays=(due - now,))
         claims = {claim.metadata.name: claim for claim in await self._list_own(node_set)}
         plan = unneeded.plan(_ordinal_claims(node_set, claims.values()), needed=needed, now=now)
         for name in sorted(plan.unmarked):
@@ -204,9 +197,9 @@ class WorkerClaims:
             for name in sorted(plan.deleted):
                 if claim_number(node_set, name) not in existing:
                     await self._delete(claims[name])
-        wait = min(plan.requeue_after or _RECHECK, _RECHECK)
-        self._checks[meta.uid] = (frozenset(needed), now + wait)
-        return wait
+        wait = min(plan.requeue_after or RECHECK, RECHECK)
+        self._due.put(meta.uid, frozenset(needed), now + wait, lasts=wait)
+        return Outcome(delays=(wait,))
 
     async def _list_own(self, node_set: NodeSetObject) -> list[_ClaimObject]:
         """Return our PVCs for exactly this NodeSet that are not being deleted, uncached."""

@@ -1,15 +1,17 @@
 """Finds PVCs that are being deleted while pods use them: the data is gone when the pod ends."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
 from slurmoperator.nodesets import names
+from slurmoperator.nodesets.plan.look import Outcome
 from slurmoperator.nodesets.volumes import claims
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.labels import MADE_BY_US
 from slurmoperator.objects.nodeset import NodeSetObject
+from slurmoperator.recent import RecentResults
 from slurmruntime.kube import errors, lists
 from slurmruntime.kube.client import KubeClient
 
@@ -41,18 +43,14 @@ async def find_deleted(kube: KubeClient, namespace: str, used: Iterable[str]) ->
 class ClaimDeletions:
     """Finds deleted PVCs of workers, every half minute while the pods stay the same."""
 
-    def __init__(self, kube: KubeClient) -> None:
+    def __init__(self, kube: KubeClient, monotonic: Callable[[], float]) -> None:
         self._kube = kube
-        self._checks: dict[str, tuple[_Query, datetime, tuple[str, ...]]] = {}
-        """By the NodeSet's uid: the query, until when its result is valid, and the result."""
-
-    def forget(self, uid: str) -> None:
-        """Drop a NodeSet."""
-        self._checks.pop(uid, None)
+        self._checks = RecentResults[_Query, tuple[tuple[str, ...], datetime]](monotonic)
+        """By the NodeSet's uid: the texts, and when the next check is due."""
 
     async def of(
         self, node_set: NodeSetObject, pods: Collection[WorkerPodObject], now: datetime
-    ) -> tuple[tuple[str, ...], timedelta | None]:
+    ) -> Outcome:
         """Return texts about PVCs of pods that are being deleted, and when to call it again.
 
         Raises:
@@ -61,15 +59,14 @@ class ClaimDeletions:
         uid = node_set.metadata.uid
         used = frozenset(claim for pod in pods for claim in pod.claims)
         if not used:
-            self.forget(uid)
-            return (), None
+            return Outcome()
         query = used, frozenset(pod.metadata.uid for pod in pods)
-        before = self._checks.get(uid)
-        if before is not None and before[0] == query and now < before[1]:
-            return before[2], before[1] - now
+        if before := self._checks.of(uid, query):
+            texts, due = before
+            return Outcome(deleted_claims=texts, delays=(due - now,))
         texts = await self._check(node_set, used)
-        self._checks[uid] = query, now + _RECHECK, texts
-        return texts, _RECHECK
+        self._checks.put(uid, query, (texts, now + _RECHECK), lasts=_RECHECK)
+        return Outcome(deleted_claims=texts, delays=(_RECHECK,))
 
     async def _check(self, node_set: NodeSetObject, used: frozenset[str]) -> tuple[str, ...]:
         meta = node_set.metadata

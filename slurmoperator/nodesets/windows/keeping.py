@@ -16,15 +16,16 @@ from slurmoperator.nodesets.plan.look import Outcome, ReservationStatus
 from slurmoperator.nodesets.windows import reservations
 from slurmoperator.nodesets.windows.reservations import ReservationStep, UpdateTimes
 from slurmoperator.objects.nodeset import NodeSetObject
+from slurmoperator.recent import RecentResults
 from slurmruntime.model.nodes import NodeReservation
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values import faults
 
 _log = structlog.get_logger(__name__)
 
-_BELIEVED_S: Final = 10.0
+_BELIEVED: Final = timedelta(seconds=10)
 """How long a reservation is assumed unchanged: each change of a pod reconciles its NodeSet."""
-_REFUSED_S: Final = 60.0
+_REFUSED: Final = timedelta(seconds=60)
 _SOON: Final = timedelta(seconds=1)
 _LONGEST_MESSAGE: Final = 300
 
@@ -33,13 +34,8 @@ class UpdateWindows:
     """Maintains the reservations, during one term of leadership."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._states: dict[str, tuple[NodeReservation | None, float, Outcome]] = {}
-        """By the NodeSet's uid: the desired reservation, until when its state is believed, and that."""
-
-    def forget(self, uid: str) -> None:
-        """Drop a NodeSet."""
-        self._states.pop(uid, None)
+        self._states = RecentResults[NodeReservation | None, Outcome](monotonic)
+        """By the NodeSet's uid, for the desired reservation."""
 
     async def keep(
         self, slurm: SlurmClient, node_set: NodeSetObject, waiting: frozenset[str], now: datetime
@@ -62,23 +58,21 @@ class UpdateWindows:
         desired = reservations.desired_reservation(times, name=name, nodes=waiting, now=now)
         if desired is not None and not may_exist:
             return _known(_creating(name), _SOON)
-        before, until_s, state = self._states.get(uid, (None, 0.0, Outcome()))
-        if before == desired and self._monotonic() < until_s:
+        if state := self._states.of(uid, desired):
             return state
-        self.forget(uid)
-        believed_s = _BELIEVED_S
+        lasts = _BELIEVED
         try:
             current = await self._step(slurm, name, desired)
         except Declined as error:
             message = faults.shortened(str(error), _LONGEST_MESSAGE)
             text = f"Slurm refuses reservation {name}: {message}"
             refused = ReservationStatus(is_reserved=False, reason="Refused", text=text)
-            state, believed_s = _known(refused), _REFUSED_S
+            state, lasts = _known(refused), _REFUSED
         else:
             if desired is not None and current is None:
                 return _known(_creating(name), _SOON)
             state = _known(_status(current, times, waiting))
-        self._states[uid] = (desired, self._monotonic() + believed_s, state)
+        self._states.put(uid, desired, state, lasts=lasts)
         return state
 
     async def remove(self, slurm: SlurmClient, node_set: NodeSetObject) -> None:

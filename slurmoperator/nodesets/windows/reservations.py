@@ -62,11 +62,9 @@ class ReservationStep(enum.Enum):
     DELETE = "delete"
 
 
-def waiting(case: Case) -> frozenset[str] | None:
+def waiting(case: Case) -> frozenset[str]:
     """Return the nodes of all workers to replace in a reservation, now or later, that Slurm has."""
     facts = case.facts
-    if not facts.slurm.is_known:
-        return None
     if (
         facts.is_leaving
         or not case.may_replace

@@ -5,6 +5,16 @@ from typing import Final
 from slurmoperator.nodesets.plan import planning, status
 from slurmoperator.nodesets.plan.admission import admit
 from slurmoperator.nodesets.plan.look import NodeSetFacts, Outcome, ReservationStatus
+from slurmoperator.nodesets.plan.planning import (
+    CreateWorkers,
+    DeleteRecords,
+    DeleteVolumes,
+    KeepReservation,
+    MoveWorkers,
+    NewWorker,
+    NodeSetPlan,
+    ReportStates,
+)
 from slurmoperator.objects.workers import host_name
 from slurmoperator.workers.actions import (
     CreateWorker,
@@ -102,7 +112,8 @@ def workers_go_for_a_reason_that_the_facts_give(facts: NodeSetFacts) -> None:
 
 def workers_are_created_only_where_one_is_surely_missing(facts: NodeSetFacts) -> None:
     plan = planning.plan(facts)
-    keys = [worker.key for worker in plan.create]
+    created = new_workers(plan)
+    keys = [worker.key for worker in created]
     missing = [worker for worker in plan.workers if worker.pod is None]
 
     assert len(keys) == len(set(keys))
@@ -110,24 +121,30 @@ def workers_are_created_only_where_one_is_surely_missing(facts: NodeSetFacts) ->
     assert not {pod.key for pod in facts.pods} & set(keys)
     assert len(missing) <= plan.desired
     assert all(CreateWorker() in worker.decision.actions for worker in missing)
-    for worker in plan.create:
+    for worker in created:
         node = facts.slurm.listed(host_name(facts.node_set, worker.key))
         if facts.slurm.is_known and node is not None and node.is_busy:
             assert worker.lost_jobs
 
 
+def new_workers(plan: NodeSetPlan) -> tuple[NewWorker, ...]:
+    """The workers that it creates."""
+    steps = [step for step in plan.steps if isinstance(step, CreateWorkers)]
+    assert len(steps) <= 1
+    return steps[0].workers if steps else ()
+
+
 def no_volume_or_record_of_a_worker_goes_and_none_on_doubt(facts: NodeSetFacts) -> None:
     plan = planning.plan(facts)
     ordinals = {pod.key for pod in facts.pods if isinstance(pod.key, int)}
-    if facts.refusal or facts.is_leaving:
-        assert plan.volumes is None
-        assert plan.records == ()
-    if plan.volumes is not None:
-        assert ordinals <= plan.volumes
-    if plan.records:
+    deletions = [step for step in plan.steps if isinstance(step, DeleteVolumes | DeleteRecords)]
+    assert not deletions or not (facts.refusal or facts.is_leaving)
+    assert all(ordinals <= step.needed for step in deletions if isinstance(step, DeleteVolumes))
+    stale = [step for step in deletions if isinstance(step, DeleteRecords)]
+    if stale:
         assert facts.slurm.is_known
         assert not facts.unreadable_nodes
-    for name in plan.records:
+    for name in (name for step in stale for name in step.nodes):
         node = facts.slurm.nodes[name]
         assert "NOT_RESPONDING" in node.states
         assert not node.is_busy
@@ -137,12 +154,16 @@ def no_volume_or_record_of_a_worker_goes_and_none_on_doubt(facts: NodeSetFacts) 
 
 def what_slurm_may_not_have_is_neither_reserved_nor_moved_nor_reported(facts: NodeSetFacts) -> None:
     plan = planning.plan(facts)
-    if not facts.slurm.is_known:
-        assert plan.window is None
-        assert not plan.moves
-        assert not plan.changes
-    assert (plan.window or frozenset()) <= facts.slurm.nodes.keys()
-    assert {move.slurm_node for move in plan.moves} <= facts.slurm.nodes.keys()
+    for step in plan.steps:
+        match step:
+            case KeepReservation(waiting=waiting):
+                assert facts.slurm.is_known
+                assert waiting <= facts.slurm.nodes.keys()
+            case MoveWorkers(moves=moves):
+                assert facts.slurm.is_known
+                assert {move.slurm_node for move in moves} <= facts.slurm.nodes.keys()
+            case _:
+                assert facts.slurm.is_known or not isinstance(step, ReportStates)
     assert plan.follow.nodes == {pod.slurm_node for pod in facts.pods}
     if any(worker.facts.goes and worker.pod for worker in plan.workers):
         assert plan.follow.jobs
@@ -155,7 +176,7 @@ def a_worker_returns_only_to_a_node_that_exists(facts: NodeSetFacts) -> None:
 
     assert plan.pins is None or facts.node_set.spec.pin_to_node
     assert set(pins.values()) <= {*facts.kube_nodes, *facts.unreadable_nodes, *bound}
-    for worker in plan.create:
+    for worker in new_workers(plan):
         assert worker.kube_node == pins.get(str(worker.key), "")
 
 

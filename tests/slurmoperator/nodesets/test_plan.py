@@ -74,8 +74,8 @@ MUTANTS = [
     ),
     PlanMutant(
         name="creates workers that are refused",
-        before="if objection is None else ()",
-        after="if True else ()",
+        before="if objection is None and (new",
+        after="if (new",
     ),
     PlanMutant(
         name="counts the volumes of a refused NodeSet as unneeded",
