@@ -112,6 +112,7 @@ def _made() -> list[dict[str, Any]]:
         _rule("", ["pods"], ["get", "create", "patch", "delete"]),
         _rule("", ["pods/status"], ["patch"]),
         _rule("", ["pods/log"], ["get"]),
+        _rule("events.k8s.io", ["events"], ["create"]),
         _rule("", ["persistentvolumeclaims"], ["get", "list", "create", "patch", "delete"]),
         _rule("apps", ["controllerrevisions"], ["get", "list", "create", "patch", "delete"]),
     ]

@@ -82,7 +82,11 @@ class Program:
     def process(self) -> Process:
         """What every controller uses of it."""
         return Process(
-            clock=self.clock, metrics=self.metrics, set_aside=self.set_aside, rng=self.rng
+            clock=self.clock,
+            metrics=self.metrics,
+            set_aside=self.set_aside,
+            rng=self.rng,
+            reporter=self.reporter,
         )
 
     @property

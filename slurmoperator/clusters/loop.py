@@ -20,6 +20,7 @@ from slurmoperator.objects.labels import TAKE_OVER_ANNOTATION
 from slurmoperator.objects.nodeset import NodeSetStatus
 from slurmoperator.objects.own.slurm_cluster import SlurmClusterObject
 from slurmoperator.rendering.site import ELSEWHERE, NamespaceScope
+from slurmoperator.reports import StatusReports
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube import errors, lists
 from slurmruntime.kube.apply import ownership, writes
@@ -69,6 +70,7 @@ class ClusterLoop:
     ) -> None:
         """Prepare the loop. SlurmClusters outside the served namespaces only get a condition that says so."""
         self._kube = kube
+        self._reports = StatusReports(kube, process)
         self._clusters = clusters
         self._served = served
         self._clock = process.clock
@@ -278,7 +280,7 @@ class ClusterLoop:
     async def _report(self, watched: WatchedCluster, facts: ClusterFacts) -> None:
         now, generation = self._clock.now(), watched.metadata.generation
         after = summary.status(watched.status, facts, generation=generation, now=now)
-        await SLURM_CLUSTER.write_status(self._kube, self._clusters, watched, after)
+        await self._reports.write(SLURM_CLUSTER, self._clusters, watched, after)
 
     # -- events -----------------------------------------------------------------------------------
 

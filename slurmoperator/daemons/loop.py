@@ -29,6 +29,7 @@ from slurmoperator.daemons.situation import PartOutcome
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.rendering.site import ELSEWHERE, ControlSite, NamespaceScope
+from slurmoperator.reports import StatusReports
 from slurmruntime.kube import errors as kube_errors
 from slurmruntime.leading.controller import Controller, Process, Watch
 
@@ -65,6 +66,7 @@ class ControlLoop:
     ) -> None:
         """Prepare the loop; it asks a Controller's Slurm which partitions have jobs."""
         self._kube = kube = peers.kube
+        self._reports = StatusReports(kube, process)
         self._parts = caches.parts
         self._workload_caches = caches.workloads
         self._node_sets = caches.node_sets
@@ -156,7 +158,7 @@ class ControlLoop:
             watched.status, report, generation=watched.metadata.generation, now=self._clock.now()
         )
         cache = self._parts[watched.kind]
-        await PART_KINDS[watched.kind].write_status(self._kube, cache, watched, after)
+        await self._reports.write(PART_KINDS[watched.kind], cache, watched, after)
 
     # -- events -----------------------------------------------------------------------------------
 

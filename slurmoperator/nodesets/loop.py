@@ -22,6 +22,7 @@ from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject, NodeSetStatus
 from slurmoperator.recent import RECHECK
 from slurmoperator.rendering.site import ELSEWHERE, NamespaceScope
+from slurmoperator.reports import StatusReports
 from slurmruntime.kube import errors as kube_errors
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.leading.controller import Controller, Process, Watch
@@ -48,6 +49,7 @@ class NodeSetLoop(Keys[str]):
     ) -> None:
         """Prepare the loop. NodeSets outside the served namespaces only get a condition that says so."""
         self._kube = kube
+        self._reports = StatusReports(kube, process)
         self._node_sets = caches.node_sets
         self._controller = Controller(
             "nodesets",
@@ -148,7 +150,7 @@ class NodeSetLoop(Keys[str]):
         return min([RECHECK, *plan.delays, *outcome.delays])
 
     async def _write_status(self, watched: WatchedNodeSet, after: NodeSetStatus) -> None:
-        await NODE_SET.write_status(self._kube, self._node_sets, watched, after)
+        await self._reports.write(NODE_SET, self._node_sets, watched, after)
 
     # -- events -----------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from slurmruntime.kube.events import Reporter
 from slurmruntime.leading import worker
 from slurmruntime.leading.worker import Keys, Reconcile
 from slurmruntime.leading.workqueue import WorkQueue
@@ -31,6 +32,8 @@ class Process:
     """Takes keys whose reconcile crashed."""
     rng: random.Random
     """Spreads retries."""
+    reporter: Reporter
+    """Who reports Events."""
 
 
 class Watchable(Protocol[T_co]):

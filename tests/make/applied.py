@@ -27,9 +27,16 @@ class ApplyingServer(ApiServer):
 
     unserved: frozenset[str] = frozenset()
     """Kinds that it does not know, among those that an API server need not know."""
+    refuses_events = False
+    """Events are no writes that are struck in turn: whoever sends them goes on without."""
 
     @override
     async def request(self, method: str, path: str, **sent: Any) -> bytes:
+        if path.endswith("/events"):
+            if self.refuses_events:
+                raise errors.Rejected(method, path, status=403, message="no right to that")
+            self.said.append(msgspec.json.decode(msgspec.json.encode(sent["body"])))
+            return b"{}"
         if sent.get("content_type") != APPLY:
             return await super().request(method, path, **sent)
         await asyncio.sleep(0)

@@ -3,6 +3,7 @@
 import random
 
 from bridge.reconcile.set_aside import SetAside
+from slurmruntime.kube.events import Reporter
 from slurmruntime.leading.controller import Process
 from slurmruntime.process.clock import Clock
 from slurmruntime.process.metrics import Metrics
@@ -16,4 +17,5 @@ def process(clock: Clock, metrics: Metrics, set_aside: Oddities | None = None) -
         metrics=metrics,
         set_aside=set_aside if set_aside is not None else SetAside(metrics, clock),
         rng=random.Random(1),  # noqa: S311  # jitter
+        reporter=Reporter(controller="test", instance="test"),
     )

@@ -96,14 +96,14 @@ class World:
         self.admin.patch(path(BY_NAME[kind], self.namespace, "site"), body)
 
     async def look(self, kind: str) -> list[str]:
-        """Look at the object, and return the writes that this took."""
+        """Look at the object, and return the writes that this took, without Events."""
         for each, cache in self._parts.items():
             for item in self.admin.get(path(BY_NAME[each], self.namespace))["items"]:
                 cache.put_listed(PARTS[each].read(msgspec.json.encode(item)))
         uid = self.admin.get(path(BY_NAME[kind], self.namespace, "site"))["metadata"]["uid"]
         self.calls.clear()
         await self._loop.reconcile(uid)
-        return [call for call in self.calls if call.startswith(WRITES)]
+        return [call for call in self.calls if call.startswith(WRITES) and call != "POST events"]
 
     def told(self, kind: str, condition: str) -> tuple[str, str, str]:
         status = self.admin.get(path(BY_NAME[kind], self.namespace, "site"))["status"]

@@ -269,6 +269,12 @@ async def test_the_program_does_nothing_until_it_is_alone(
                 f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets/gpu-workers",
             ):
                 await until(lambda: answers(admin, there), DEADLINE_S, sandbox=served)  # noqa: B023  # awaited here
+            said = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+            await until(
+                lambda: {"NotReady", "NotTried"} <= _reasons(admin, said, "Controller"),
+                DEADLINE_S,
+                sandbox=served,
+            )
             address = {"host": "slurm.example.org", "port": 6817}
             admin.patch(where, {"spec": {"external": True, "externalConfig": address}})
             gone = f"{apps}/statefulsets/site-controller"
@@ -281,6 +287,12 @@ async def test_the_program_does_nothing_until_it_is_alone(
 
     secret = admin.get(f"/api/v1/namespaces/{namespace}/secrets/site-auth-slurm")
     assert int(secret["metadata"]["resourceVersion"]) > left
+
+
+def _reasons(admin: Api, where: str, kind: str) -> set[str]:
+    """The reasons of the program's Events about objects of a kind."""
+    events = admin.get(where)["items"]
+    return {event["reason"] for event in events if event["regarding"]["kind"] == kind}
 
 
 async def test_where_it_does_not_serve_it_says_so_and_has_no_right_to_secrets(

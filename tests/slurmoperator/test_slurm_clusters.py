@@ -79,7 +79,7 @@ class World:
         )
 
     async def look(self) -> list[str]:
-        """Look at the cluster, and return the writes that this took, but for those of its status."""
+        """Look at the cluster, and return the writes that this took, but for those of its status and Events."""
         caches: dict[str, Cache[Any]] = {**self._parts, "NodeSet": self._node_sets}
         for kind, cache in caches.items():
             self._fill(cache, path(BY_NAME[kind], self.namespace))
@@ -87,7 +87,9 @@ class World:
         (found,) = self._clusters.values()
         self._calls.clear()
         await self._loop.reconcile(found.metadata.uid)
-        return [call for call in self._calls if call.startswith(WRITES) and "status" not in call]
+        reports = ("status", "events")
+        writes = [call for call in self._calls if call.startswith(WRITES)]
+        return [write for write in writes if not any(report in write for report in reports)]
 
     def _fill(self, cache: Cache[Any], listed: str) -> None:
         found = [
