@@ -19,6 +19,7 @@ from bridge.kube.claims.slices import SLICES
 from bridge.settings.schema import Settings
 from slurmcli import installation
 from slurmcli.doctor import keys as examine_keys
+from slurmcli.doctor.bindings import PolicyBindings, policy_bindings
 from slurmcli.doctor.checks.kube import PROGRAMS, KubeFacts
 from slurmcli.doctor.checks.rights import CLAIM_RIGHTS, RIGHTS, Right
 from slurmcli.installation import OURS, Installation, config_map, excluded_namespaces
@@ -37,10 +38,6 @@ _ADMISSION = "admissionregistration.k8s.io/v1"
 
 _DRY_RUN = {"dryRun": "All"}
 
-_CHART = "slurm-bridge"
-
-_LONGEST_PREFIX = 40
-"""Characters of the release's name in the names of its objects."""
 
 _MOST_KUBELETS = 50
 """A dead one costs a time-out; all are asked at once."""
@@ -80,15 +77,6 @@ class _Hooks:
     kinds: frozenset[str]
     """`mutating`, `validating`."""
     has_last_word: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _PolicyBindings:
-    """The policies in force."""
-
-    bindings: frozenset[str]
-    """Suffixes of the names of the bindings."""
-    selecting_terms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +137,7 @@ class KubeExaminer:
                 admission=admission,
                 bindings=None if policies is None else policies.bindings,
                 selecting_terms=1 if policies is None else policies.selecting_terms,
+                direct_denies=policies is None or policies.direct_denies,
                 has_taint=bool(settings.controllers.taint_effect),
                 serves_slurm_jobs=settings.slurm_jobs.enabled,
                 lease_ages=None if leases is None else leases.ages,
@@ -206,19 +195,11 @@ class KubeExaminer:
             and all(hook.get("failurePolicy") != "Ignore" for hook in _hooks(ours["validating"])),
         )
 
-    async def _policies(self) -> "_PolicyBindings":
-        policies = await self._ours(_ADMISSION, "validatingadmissionpolicies")
-        bindings = await self._ours(_ADMISSION, "validatingadmissionpolicybindings")
-        called = {policy["metadata"]["name"] for policy in policies}
-        bound = {
-            _suffix(binding): binding
-            for binding in bindings
-            if binding["spec"]["policyName"] in called
-        }
-        selector = bound.get("bypass", {}).get("spec", {}).get("matchResources", {})
-        terms = selector.get("namespaceSelector", {})
-        count = len(terms.get("matchLabels") or ()) + len(terms.get("matchExpressions") or ())
-        return _PolicyBindings(frozenset(bound), selecting_terms=max(count - 1, 0) if terms else 1)
+    async def _policies(self) -> PolicyBindings:
+        return policy_bindings(
+            await self._ours(_ADMISSION, "validatingadmissionpolicies"),
+            await self._ours(_ADMISSION, "validatingadmissionpolicybindings"),
+        )
 
     async def _refused_daemon_sets(self) -> Sequence[str]:
         """Return the DaemonSets whose new pods our policy refuses, as `namespace/name`."""
@@ -351,15 +332,6 @@ async def cpu_manager(client: KubeClient, name: KubeNode) -> str:
         return msgspec.json.decode(body, type=_Configz).kubeletconfig.cpu_manager_policy
     except (KubeError, msgspec.MsgspecError):
         return ""
-
-
-def _suffix(ours: JsonObject) -> str:
-    """Return an object's name without the release's prefix, which the chart gives to all (`slurm-bridge.name`)."""
-    metadata = ours["metadata"]
-    release = metadata["labels"].get("app.kubernetes.io/instance", "")
-    prefix = release if _CHART in release else f"{release}-{_CHART}"
-    name: str = metadata["name"]
-    return name.removeprefix(f"{prefix[:_LONGEST_PREFIX].removesuffix('-')}-")
 
 
 def _tolerates(toleration: JsonObject) -> bool:

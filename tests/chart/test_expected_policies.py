@@ -43,6 +43,7 @@ def test_the_doctor_expects_what_the_chart_makes(render: Render, name: str) -> N
         settings_faults=(),
         has_profiles=bool(settings["controllers"].get("device_profiles")),
         has_taint=bool(settings["controllers"]["taint_effect"]),
+        direct_denies="Deny" in bound["slurm-bridge-direct"]["spec"]["validationActions"],
         serves_slurm_jobs=settings.get("slurm_jobs", {}).get("enabled", False),
         webhook_has_last_word=LAST.get(name, ({}, True))[1],
         selecting_terms=sum(map(len, filter(None, selector.values()))) - 1,

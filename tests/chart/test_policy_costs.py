@@ -60,27 +60,64 @@ def test_nearly_all_writes_stop_at_the_first_condition_of_keys(helm: Path) -> No
     assert len(guarded) - 1 == first.partition(") &&\n")[0].count("||")
 
 
-def test_updates_of_pods_that_are_not_ours_meet_one_policy_and_statuses_none(helm: Path) -> None:
-    """Those that a selector keeps from nearly all pods do not count."""
-    found = policies(helm, "slurm-bridge", {})
-    confined = {
-        m["spec"]["policyName"]
+@pytest.mark.parametrize(
+    ("values", "namespace", "met"),
+    [
+        ({}, "ordinary", {"pods": ["direct"], "pods/status": []}),
+        ({}, "kube-system", {"pods": ["accounts-pods"], "pods/status": ["accounts-pods"]}),
+        (
+            {"policies": {"direct": {"actions": ["Warn"]}}},
+            "ordinary",
+            {"pods": ["accounts-pods", "direct"], "pods/status": []},
+        ),
+    ],
+    ids=["ordinary", "excluded", "direct only warns"],
+)
+def test_updates_of_pods_that_are_not_ours_meet_one_policy_and_statuses_none(
+    helm: Path, values: dict[str, Any], namespace: str, met: dict[str, list[str]]
+) -> None:
+    """Those that a selector keeps from nearly all pods do not count; of excluded namespaces, statuses meet one."""
+    found = policies(helm, "slurm-bridge", values)
+    rules = {
+        m["metadata"]["name"]: m["spec"]["matchConstraints"]["resourceRules"]
+        for m in found
+        if m["kind"] == "ValidatingAdmissionPolicy"
+    }
+    bound = [
+        (m["spec"]["policyName"], m["spec"].get("matchResources", {}))
         for m in found
         if m["kind"] == "ValidatingAdmissionPolicyBinding"
-        and "objectSelector" in m["spec"].get("matchResources", {})
-    }
-    met = {
-        resource: [
-            m["metadata"]["name"]
-            for m in found
-            if m["kind"] == "ValidatingAdmissionPolicy" and m["metadata"]["name"] not in confined
-            for rule in m["spec"]["matchConstraints"]["resourceRules"]
-            if "UPDATE" in rule["operations"] and resource in rule["resources"]
-        ]
+    ]
+
+    assert met == {
+        resource: sorted(
+            name.removeprefix("slurm-bridge-")
+            for name, where in bound
+            if "objectSelector" not in where
+            and _is_in(namespace, where.get("namespaceSelector", {}))
+            and _is_for(resource, rules[name])
+            and _is_for(resource, where.get("resourceRules", rules[name]))
+        )
         for resource in ("pods", "pods/status")
     }
 
-    assert {"pods": ["slurm-bridge-direct"], "pods/status": []} == met
+
+def _is_for(resource: str, rules: list[dict[str, Any]]) -> bool:
+    return any("UPDATE" in rule["operations"] and resource in rule["resources"] for rule in rules)
+
+
+def _is_in(namespace: str, selector: dict[str, Any]) -> bool:
+    """Whether a namespace without labels is selected."""
+    labels = {"kubernetes.io/metadata.name": namespace}
+    decide = {
+        "In": lambda term: labels.get(term["key"]) in term["values"],
+        "NotIn": lambda term: labels.get(term["key"]) not in term["values"],
+        "Exists": lambda term: term["key"] in labels,
+        "DoesNotExist": lambda term: term["key"] not in labels,
+    }
+    return (selector.get("matchLabels") or {}).items() <= labels.items() and all(
+        decide[term["operator"]](term) for term in selector.get("matchExpressions") or ()
+    )
 
 
 CALLS_ONE = {"admission": {"calls": "one"}, "config": {"slurm_jobs": {"enabled": True}}}

@@ -22,6 +22,10 @@
   "slurm-bridge.dev/when-lost"
   | toJson }}
 {{- end }}
+{{/* Annotations that keep autoscalers from ending a pod, written with the pin. JSON. */}}
+{{- define "slurm-bridge.autoscalers" -}}
+{{- list "karpenter.sh/do-not-disrupt" "cluster-autoscaler.kubernetes.io/safe-to-evict" | toJson }}
+{{- end }}
 {{- define "slurm-bridge.requesterAnnotation" -}}slurm-bridge.dev/requester{{- end }}
 {{- define "slurm-bridge.rulesAnnotation" -}}slurm-bridge.dev/policy-rules{{- end }}
 {{- define "slurm-bridge.ownerAnnotation" -}}slurm-bridge.dev/owner{{- end }}
@@ -124,6 +128,16 @@ keeps its rights then: during an upgrade its last pods end in order, and after o
 {{/* Namespaces that never match, as a JSON list; also a CEL list. */}}
 {{- define "slurm-bridge.excludedNamespaces" -}}
 {{ append .Values.excludedNamespaces .Release.Namespace | uniq | toJson }}
+{{- end }}
+
+{{/* Namespaces that policy `direct` does not look at, as a JSON list. */}}
+{{- define "slurm-bridge.passedByDirect" -}}
+{{ concat (include "slurm-bridge.excludedNamespaces" . | fromJsonArray) .Values.policies.direct.namespaces | uniq | toJson }}
+{{- end }}
+
+{{/* Elsewhere it sees every UPDATE of a pod, and denies what it refuses: "true" or nothing. */}}
+{{- define "slurm-bridge.directDeniesUpdates" -}}
+{{- if and .Values.config.controllers.taint_effect (has "Deny" .Values.policies.direct.actions) }}true{{ end }}
 {{- end }}
 
 {{/* Where the webhook is tested. */}}

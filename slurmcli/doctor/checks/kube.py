@@ -17,6 +17,10 @@ _OLDEST_WITH_CLAIMS = (1, 34)
 _SKEW_S = 5.0
 
 ALWAYS_BOUND = (
+    "accounts-bindings",
+    "accounts-deletes",
+    "accounts-nodes",
+    "accounts-pods",
     "binding",
     "bypass",
     "direct",
@@ -65,6 +69,8 @@ class KubeFacts:
     """The number of terms by which namespaces are selected; each has a binding of policy `elsewhere`."""
     has_taint: bool = True
     """Whether Slurm's nodes have a taint."""
+    direct_denies: bool = True
+    """Whether policy `direct` refuses; where it only warns, another binding is for our own accounts' updates."""
     serves_slurm_jobs: bool = False
     webhook_has_last_word: bool = True
     """Whether the validating webhook sees every new pod as it is stored; else policy `impossible` does."""
@@ -203,9 +209,13 @@ def expected_bindings(facts: KubeFacts) -> Sequence[str]:
     tainted = ["taint", "daemonsets"] if facts.has_taint else []
     claims = ["claims", "claims-by-resource"] if facts.has_taint and facts.has_profiles else []
     templates = ["templates"] if facts.has_profiles else []
-    jobs = ["companions", "companions-kept", "slurmjobs"] if facts.serves_slurm_jobs else []
+    of_jobs = ["accounts-pods-companions", "companions", "companions-kept", "slurmjobs"]
+    jobs = of_jobs if facts.serves_slurm_jobs else []
+    updates = [] if facts.has_taint and facts.direct_denies else ["accounts-pods-elsewhere"]
     last = [] if facts.webhook_has_last_word else ["impossible"]
-    return sorted([*ALWAYS_BOUND, *elsewhere, *tainted, *claims, *templates, *jobs, *last])
+    return sorted(
+        [*ALWAYS_BOUND, *updates, *elsewhere, *tainted, *claims, *templates, *jobs, *last]
+    )
 
 
 def _policies(facts: KubeFacts) -> Result:

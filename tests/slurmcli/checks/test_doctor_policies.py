@@ -31,7 +31,11 @@ def policies(facts: KubeFacts) -> Finding:
         ),
         (replace(INSTALLED, selecting_terms=3), "elsewhere-1, elsewhere-2"),
         (replace(INSTALLED, webhook_has_last_word=False), "impossible"),
-        (replace(INSTALLED, serves_slurm_jobs=True), "companions, companions-kept, slurmjobs"),
+        (
+            replace(INSTALLED, serves_slurm_jobs=True),
+            "accounts-pods-companions, companions, companions-kept, slurmjobs",
+        ),
+        (replace(INSTALLED, direct_denies=False), "accounts-pods-elsewhere"),
     ],
 )
 def test_each_binding_that_is_missing_is_named(facts: KubeFacts, missing: str) -> None:
@@ -46,7 +50,11 @@ def test_each_binding_that_is_missing_is_named(facts: KubeFacts, missing: str) -
     "facts",
     [
         INSTALLED,
-        replace(INSTALLED, bindings=ALL - {"taint", "daemonsets"}, has_taint=False),
+        replace(
+            INSTALLED,
+            bindings=ALL - {"taint", "daemonsets"} | {"accounts-pods-elsewhere"},
+            has_taint=False,
+        ),
         replace(INSTALLED, bindings=ALL - {"elsewhere"}, selecting_terms=0),
     ],
 )
