@@ -1,4 +1,4 @@
-"""Write the list of attacks in `docs/security.md` from the tests that try them: page in, page out.
+"""Write the threat model in `docs/security.md`: for each actor, the attacks that tests try. Page in, page out.
 
 A test carries `pytest.mark.attack(attack, why it fails)`, and so does a case that
 `tests.attacks.attack` makes. Only the sources are read. Text outside the marks of the page is kept (`make docs`).
@@ -6,14 +6,100 @@ A test carries `pytest.mark.attack(attack, why it fails)`, and so does a case th
 
 import ast
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeGuard
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("integration", "chart", "slurmoperator", "webhook", "fuzz")
 """Of `tests`, in the order of the list: what an ordinary user can try comes first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """A kind of enemy."""
+
+    title: str
+    has: str
+    wants: str
+    remains: str
+    """What we do not hold them back from."""
+
+
+TENANT = Actor(
+    title="A tenant",
+    has="the role `edit` in a namespace, bridged or not, and the right to create SlurmJobs or objects of slurm-operator there; some attacks are tried by administrators, too",
+    wants="nodes without a job or beyond it, another user's account, root, others' pods ended, our programs stopped",
+    remains="in a bridged namespace, what its own jobs may; where containers need no limits, idle CPUs and memory of its nodes ([above](#what-a-pod-may-use))",
+)
+SLURM_USER = Actor(
+    title="A Slurm user",
+    has="an account in Slurm, with jobs of one's own, some of them placeholders of one's pods",
+    wants="pods that compute without being charged, others' jobs and nodes",
+    remains="ending one's own placeholders, which ends their pods; [reading](#what-every-slurm-user-can-read) who runs what, unless `PrivateData=jobs`",
+)
+NODE = Actor(
+    title="A node",
+    has="a kubelet's credentials, and root on one machine",
+    wants="other nodes' pods and jobs, Slurm's token",
+    remains="everything that runs on that machine; with `agent.pin_cores`, reading all pods ([above](#what-a-stolen-token-can-do))",
+)
+TOKEN = Actor(
+    title="A thief of a token",
+    has="a token of one of our own programs' accounts",
+    wants="root on nodes, others' Secrets, all pods",
+    remains="what is in bold [above](#what-a-stolen-token-can-do); and with Slurm's token beside it, jobs of any user",
+)
+NEIGHBOUR = Actor(
+    title="A neighbour cluster",
+    has="another Kubernetes cluster with slurm-bridge on the same Slurm, or a copy of this one",
+    wants="nothing, but takes our jobs and nodes for its own",
+    remains="draining nodes of the same names until it is stopped",
+)
+NETWORK = Actor(
+    title="An attacker in the network",
+    has="no credentials; reaches our ports, or sits between us and an API",
+    wants="secrets, silence of our programs, all memory",
+    remains="reading Slurm's RPC where it has no TLS ([above](#transport)); cutting us off, which ends no pod",
+)
+ACTORS: Sequence[Actor] = (TENANT, SLURM_USER, NODE, TOKEN, NEIGHBOUR, NETWORK)
+BY_FILE: Mapping[str, Actor] = MappingProxyType(
+    {
+        "tests/chart/test_policies_accounts.py": TOKEN,
+        "tests/chart/test_policies_nodes.py": NODE,
+        "tests/chart/test_rotation.py": NETWORK,
+        "tests/fuzz/test_endpoints.py": NETWORK,
+        "tests/fuzz/test_floods.py": NETWORK,
+        "tests/integration/test_copies.py": NEIGHBOUR,
+        "tests/integration/test_doors_of_accounts.py": TOKEN,
+        "tests/integration/test_doors_of_nodes_and_time.py": NODE,
+        "tests/integration/test_doors_of_slurm.py": SLURM_USER,
+        "tests/integration/test_doors_of_the_network.py": NETWORK,
+        "tests/integration/test_odd_bytes.py": SLURM_USER,
+        "tests/integration/test_selftest.py": TOKEN,
+        "tests/integration/test_shrunk.py": SLURM_USER,
+        "tests/integration/test_signals.py": SLURM_USER,
+        "tests/integration/test_watches.py": NETWORK,
+    }
+)
+"""Who tries the attacks of a file; a tenant those of all others."""
+BY_TEST: Mapping[str, Actor] = MappingProxyType(
+    {
+        "test_a_lowered_limit_gains_no_time": SLURM_USER,
+        "test_a_stranger_cannot_ask_the_extender": NETWORK,
+        "test_a_suspended_pod_is_evicted": SLURM_USER,
+        "test_an_expired_token_is_replaced_without_a_restart_and_nothing_secret_is_said": NETWORK,
+        "test_an_identity_in_a_comment_is_none": SLURM_USER,
+        "test_an_owner_of_another_namespace_owns_nothing_here": TENANT,
+        "test_no_account_of_ours_reads_other_peoples_secrets": TOKEN,
+        "test_the_account_creates_nothing_else": TOKEN,
+        "test_the_webhooks_account_may_do_nothing": TOKEN,
+        "test_who_cancels_many_own_jobs_keeps_no_pod_and_holds_back_nobodys": SLURM_USER,
+    }
+)
+"""Tests whose actor is not that of their file."""
 
 _MARK, _END = "<!-- attacks -->\n", "<!-- end -->"
 _HEAD = "| attack | why it fails | test |\n| --- | --- | --- |\n"
@@ -27,6 +113,12 @@ class Attack:
     why: str
     test: str
     """`tests/integration/test_attacks.py::test_a_forged_label…`, with `[id]` for one case of several."""
+
+    @property
+    def actor(self) -> Actor:
+        """Who tries it."""
+        file, _, case = self.test.partition("::")
+        return BY_TEST.get(case.partition("[")[0]) or BY_FILE.get(file, TENANT)
 
 
 def attacks(root: Path = ROOT) -> Iterator[Attack]:
@@ -42,14 +134,22 @@ def attacks(root: Path = ROOT) -> Iterator[Attack]:
 
 def render(page: str, root: Path = ROOT) -> str:
     """Return the page with a fresh list."""
-    found = list(attacks(root))
-    tests = len({one.test.partition("[")[0] for one in found})
-    rows = "".join(f"| {one.what} | {one.why} | `{one.test}` |\n" for one in found)
+    tried = list(attacks(root))
+    tests = len({one.test.partition("[")[0] for one in tried})
+    parts = "\n".join(_part(actor, tried) for actor in ACTORS)
     before, mark, rest = page.partition(_MARK)
     _, end, after = rest.partition(_END)
-    return (
-        f"{before}{mark}{len(found)} attacks, tried by {tests} tests:\n\n{_HEAD}{rows}{end}{after}"
+    return f"{before}{mark}{len(tried)} attacks, tried by {tests} tests:\n\n{parts}{end}{after}"
+
+
+def _part(actor: Actor, tried: Sequence[Attack]) -> str:
+    """Return what stands under an actor's heading."""
+    rows = "".join(
+        f"| {one.what} | {one.why} | `{one.test}` |\n" for one in tried if one.actor is actor
     )
+    lines = (f"has: {actor.has}", f"wants: {actor.wants}", f"remains: {actor.remains}")
+    items = "".join(f"* {line}\n" for line in lines)
+    return f"### {actor.title}\n\n{items}\n{_HEAD}{rows}"
 
 
 def _marked(decorator: ast.expr, test: str) -> Iterator[Attack]:

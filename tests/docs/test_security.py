@@ -1,6 +1,7 @@
-"""docs/security.md lists the attacks that tests try, and nothing else."""
+"""docs/security.md is a threat model by actor: it lists the attacks that tests try, and nothing else."""
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -45,3 +46,21 @@ def test_no_attack_is_listed_twice_nor_breaks_the_table() -> None:
     for texts in ([one.what for one in listed], [one.test for one in listed]):
         assert [] == [text for text, count in Counter(texts).items() if count > 1]
     assert [] == [one for one in listed if {"|", "\n"} & set(one.what + one.why)]
+
+
+def test_every_test_that_the_page_names_exists() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)", (ROOT / "docs/security.md").read_text())
+    defined = {file: defined_in(file) for file, _ in named}
+
+    assert [] == [test for test in named if "::".join(test) not in defined[test[0]]]
+
+
+def test_each_actor_tries_something() -> None:
+    assert {*attacks.ACTORS} == {one.actor for one in attacks.attacks()}
+
+
+def test_no_actor_is_given_to_a_test_or_file_that_tries_nothing() -> None:
+    tests = {one.test.partition("[")[0] for one in attacks.attacks()}
+
+    assert {*attacks.BY_FILE} <= {test.partition("::")[0] for test in tests}
+    assert {*attacks.BY_TEST} <= {test.partition("::")[2] for test in tests}
