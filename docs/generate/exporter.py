@@ -13,6 +13,7 @@ _INTRODUCTION = """\
 <!-- Generated: python -m docs.generate.exporter > docs/exporter-metrics.md -->
 
 Every family that [slurm-exporter](exporter.md) serves, by name set. A family without samples is left out of a page.
+Series with a label `user`, `users`, `userid` or `username` need `--user-names`; families called `…_info` are there without, with the label empty.
 """
 _TITLES = {
     "own": (

@@ -25,6 +25,8 @@ class Settings:
     host: str = ""
     """The address to listen on; "" for all."""
     port: int = 8080
+    web_config_file: str = ""
+    """TLS and credentials of those who scrape, as in Prometheus' exporter-toolkit; "" for none."""
     names: str = "own"
     """The name set that `/metrics` serves."""
     interval_s: float = 15.0
@@ -39,6 +41,8 @@ class Settings:
     """Maximum number of jobs to list at once, as at start-up; more are read one by one."""
     max_backoff: float = 4.0
     """Largest factor by which to poll less often while slurmctld is slow."""
+    user_names: bool = False
+    """Whether the pages have the names of users."""
     max_series: int = 100_000
     """Maximum number of series in one chapter of a page."""
     job_info: int = 0

@@ -135,12 +135,36 @@ def test_monitoring_is_complete(helm: Path) -> None:
         assert selector.items() <= labels.items()
 
 
+def test_with_a_web_configuration_the_page_is_served_by_its_rules(helm: Path) -> None:
+    endpoint = {"port": "metrics", "scheme": "https", "basicAuth": {"username": {"name": "a"}}}
+    values = {
+        **OURS,
+        "web": {"existingSecret": "exporter-web"},
+        "serviceMonitor": {"enabled": True, "endpoints": [endpoint]},
+    }
+    found = rendered(helm, values)
+    assert "--web-config-file=/run/web/web.yml" in arguments(found)
+    pod = found["Deployment"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert {"name": "web", "secret": {"secretName": "exporter-web"}} in pod["volumes"]
+    assert {"name": "web", "mountPath": "/run/web", "readOnly": True} in container["volumeMounts"]
+    for probe in ("livenessProbe", "readinessProbe"):
+        assert {"tcpSocket": {"port": "metrics"}} == container[probe], (
+            "the kubelet has no credential"
+        )
+    assert [endpoint] == found["ServiceMonitor"]["spec"]["endpoints"]
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [
         ({}, "token.existingSecret: expected the name of a Secret"),
         ({**OURS, "names": "theirs"}, "names"),
         ({**OURS, "servers": ""}, "servers"),
+        (
+            {**OURS, "web": {"existingSecret": "w"}, "serviceMonitor": {"enabled": True}},
+            "serviceMonitor.endpoints: expected an endpoint",
+        ),
     ],
 )
 def test_wrong_values_are_refused(helm: Path, values: Mapping[str, Any], said: str) -> None:

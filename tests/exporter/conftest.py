@@ -89,11 +89,15 @@ def environment(sandbox: Sandbox) -> dict[str, str]:
 def running_exporter(
     sandbox: Sandbox, *arguments: str, port: int, environ: Mapping[str, str] | None = None
 ) -> Iterator[Exporter]:
-    """An exporter that reads twice a second."""
+    """An exporter that reads twice a second, and names users."""
     with tempfile.NamedTemporaryFile("w+") as log:
         process = subprocess.Popen(
             command("--interval=500ms", f"--listen=127.0.0.1:{port}", *arguments),
-            env={**environment(sandbox), **(environ or {})},
+            env={
+                **environment(sandbox),
+                "SLURM_EXPORTER_USER_NAMES": "true",
+                **(environ or {}),
+            },
             stdout=log,
             stderr=log,
         )

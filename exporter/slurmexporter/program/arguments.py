@@ -145,7 +145,9 @@ _SLURM_FLAGS: Final = (
     _Flag("has_accounting", "--no-accounting", "do not ask slurmdbd"),
 )  # fmt: skip
 _PAGE_FLAGS: Final = (
-    _Flag("top_users", "--top-users N", "series of their own for the N users with the most jobs; 0 for none (default: 100)"),
+    _Flag("web_config_file", "--web-config-file --web.config.file FILE", "TLS, passwords and client certificates of those who scrape, in the format of Prometheus' exporter-toolkit; read again when it changes (default: everybody is served, by HTTP)"),
+    _Flag("user_names", "--user-names", "series by user, and users' names in others (default: none)"),
+    _Flag("top_users", "--top-users N", "with --user-names, series of their own for the N users with the most jobs; 0 for none (default: 100)"),
     _Flag("top_accounts", "--top-accounts N", "the same for accounts (default: 200)"),
     _Flag("node_series", "--no-node-series", "no series for single nodes"),
     _Flag("max_series", "--max-series N", "maximum number of series in one chapter of a page (default: 100000)"),
@@ -185,7 +187,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="slurm-exporter",
         description="Serve Prometheus metrics of a Slurm, read through slurmrestd.",
         epilog="The token is read from --token-file, or from SLURM_JWT or SLURM_JWT_FILE. "
-        f"Each flag is an environment variable, too: --top-users is {PREFIX}TOP_USERS.",
+        f"Each flag is an environment variable, too: --web-config-file is {PREFIX}WEB_CONFIG_FILE.",
         allow_abbrev=False,
     )
     what = parser.add_mutually_exclusive_group()

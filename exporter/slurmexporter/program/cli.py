@@ -18,12 +18,18 @@ from slurmclient.transport.tokens import TokenSource
 from slurmexporter.collecting.collector import Collector
 from slurmexporter.collecting.journal import Journal
 from slurmexporter.collecting.latest import Latest
+from slurmexporter.door import reception
+from slurmexporter.door.guard import protect
+from slurmexporter.door.reception import Reception, Room
+from slurmexporter.door.web_config import UnusableWebConfig
+from slurmexporter.door.web_file import POLL_S, WebFile
 from slurmexporter.program import check
 from slurmexporter.program.arguments import Command, parse
 from slurmexporter.serving.app import Server
 from slurmexporter.serving.pages import Pages
 from slurmexporter.settings import Settings
 
+_LOG = logging.getLogger(__name__)
 _CONNECTIONS = 6
 _SWITCH_S = 0.0005
 """Switch interval of the interpreter: a thread renders pages, and a scrape must not wait Python's default of 5 ms for it."""
@@ -41,7 +47,7 @@ def main() -> None:
     sys.setswitchinterval(_SWITCH_S)
     try:
         code = asyncio.run(run(command))
-    except (OSError, ValueError, UnusableTls) as error:
+    except (OSError, ValueError, UnusableTls, UnusableWebConfig) as error:
         sys.exit(f"slurm-exporter: {error}")
     sys.exit(code)
 
@@ -51,6 +57,7 @@ async def run(command: Command) -> int:
     settings = command.settings
     token = token_source(settings)
     journal = Journal()
+    web_file = WebFile(settings.web_config_file)
     async with client(settings, token, journal) as slurm:
         if command.is_check:
             return await _check(slurm)
@@ -72,7 +79,15 @@ async def run(command: Command) -> int:
             await collector.read_once()
             sys.stdout.buffer.write(await server.text(settings.names))
             return 0 if journal.is_slurmctld_up else 1
-        await _serve(settings, server, collector, token, journal)
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(collector.run()),
+                group.create_task(_watch_token(token, journal, settings.interval_s)),
+                group.create_task(_watch_web_file(web_file, journal)),
+            ]
+            await _serve(settings, server.app(), web_file)
+            for task in tasks:
+                task.cancel()
     return 0
 
 
@@ -110,33 +125,41 @@ def release() -> str:
         return "0+tree"
 
 
-async def _serve(
-    settings: Settings,
-    server: Server,
-    collector: Collector,
-    token: TokenSource | None,
-    journal: Journal,
-) -> None:
-    runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=2)
-    await runner.setup()
-    site = web.TCPSite(runner, settings.host or None, settings.port)
-    await site.start()
-    logging.getLogger(__name__).info("serving on port %d", settings.port)
+async def _serve(settings: Settings, app: web.Application, web_file: WebFile) -> None:
+    """Serve until a signal."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    sockets = reception.bind(settings.host, settings.port)
+    room = Room()
+    protect(app, web_file, room)
+    runner = web.AppRunner(
+        app, access_log=None, keepalive_timeout=reception.IDLE_S, shutdown_timeout=2
+    )
+    await runner.setup()
+    assert runner.server  # noqa: S101  # set up
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(collector.run()),
-                group.create_task(_watch_token(token, journal, settings.interval_s)),
+                group.create_task(Reception(sock, room, web_file, runner.server).run())
+                for sock in sockets
             ]
+            _LOG.info("serving on port %d", settings.port)
             await stop.wait()
             for task in tasks:
                 task.cancel()
     finally:
+        for sock in sockets:
+            sock.close()
         await runner.cleanup()
+
+
+async def _watch_web_file(web_file: WebFile, journal: Journal) -> None:
+    while True:
+        journal.degrade("web_config", holds=bool(web_file.fault))
+        await asyncio.sleep(POLL_S)
+        web_file.look()
 
 
 async def _watch_token(token: TokenSource | None, journal: Journal, every_s: float) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 from slurmexporter.collecting.latest import Latest
 from slurmexporter.families import catalogue
 from slurmexporter.families.chapter import Chapter
+from slurmexporter.families.people import without_people
 from slurmexporter.families.picture import Picture
 from slurmexporter.settings import Settings
 from slurmexporter.text.family import Metric
@@ -84,7 +85,10 @@ class Pages:
                     self._rendered[id(chapter)] = versions, rendered
 
     def _write(self, chapter: Chapter, picture: Picture) -> MetricsText:
-        metrics = self._select(chapter.write(picture, self._settings.limits))
+        metrics = chapter.write(picture, self._settings.limits)
+        if not self._settings.user_names:
+            metrics = without_people(metrics)
+        metrics = self._select(metrics)
         return render(metrics, max_series=self._settings.max_series, extra=self._extra)
 
     def _select(self, metrics: Iterable[Metric]) -> Iterator[Metric]:

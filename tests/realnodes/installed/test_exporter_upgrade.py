@@ -77,6 +77,8 @@ def exporter(bare: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             "server": server,
             "token": {"existingSecret": "slurm-token"},
             "nodeSelector": {INFRASTRUCTURE: "true"},
+            # The release before names users without being asked.
+            "extraEnv": [{"name": "SLURM_EXPORTER_USER_NAMES", "value": "true"}],
         }
         values.write_text(json.dumps(wanted))
         token = bare.run("scontrol", "token", "username=root").strip().removeprefix("SLURM_JWT=")

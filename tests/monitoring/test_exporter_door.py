@@ -1,0 +1,93 @@
+"""A real Prometheus scrapes slurm-exporter by TLS: with a password, with a token, and with a client certificate."""
+
+import random
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+
+from sandbox import ports
+from tests.exporter.doors import HASHED, MUTUAL, TLS, TOKEN, Door, door
+from tests.servers import until
+
+
+@contextmanager
+def scraping(program: Path, opened: Door, folder: Path, **scrape: object) -> Iterator[str]:
+    """A Prometheus that scrapes the exporter twice a second; its URL."""
+    port = ports.choose(["prometheus"], dice=random.Random())["prometheus"]  # noqa: S311  # a port
+    config = {
+        "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms"},
+        "scrape_configs": [
+            {
+                "job_name": "slurm",
+                "scheme": "https",
+                "static_configs": [{"targets": [f"127.0.0.1:{opened.port}"]}],
+                **scrape,
+            }
+        ],
+    }
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+    with (folder / "prometheus.log").open("w") as log:
+        process = subprocess.Popen(
+            (
+                str(program / "prometheus"),
+                f"--config.file={folder}/prometheus.yml",
+                f"--storage.tsdb.path={folder}/data",
+                f"--web.listen-address=127.0.0.1:{port}",
+            ),
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+def health(url: str) -> tuple[str, str]:
+    """Whether the last scrape succeeded, and its error."""
+    try:
+        answer = httpx.get(f"{url}/api/v1/targets", trust_env=False)
+    except httpx.TransportError:
+        return "", ""
+    targets = answer.json()["data"]["activeTargets"] if answer.is_success else []
+    return (targets[0]["health"], targets[0]["lastError"]) if targets else ("", "")
+
+
+@pytest.mark.parametrize("kind", ["password", "token", "certificate"])
+async def test_prometheus_scrapes_by_tls(prometheus: Path, tmp_path: Path, kind: str) -> None:
+    ca = {"ca_file": str(tmp_path / "ca.crt")}
+    kinds: Mapping[str, tuple[dict[str, object], dict[str, object]]] = {
+        "password": (
+            {"tls_server_config": TLS, "basic_auth_users": {"alice": HASHED}},
+            {"basic_auth": {"username": "alice", "password": "secret"}, "tls_config": ca},
+        ),
+        "token": (
+            {"tls_server_config": TLS, "bearer_token_file": "token"},
+            {"authorization": {"credentials": TOKEN}, "tls_config": ca},
+        ),
+        "certificate": (
+            {"tls_server_config": MUTUAL},
+            {
+                "tls_config": {
+                    **ca,
+                    "cert_file": str(tmp_path / "client.crt"),
+                    "key_file": str(tmp_path / "client.key"),
+                }
+            },
+        ),
+    }
+    sections, scrape = kinds[kind]
+    with door(tmp_path, **sections) as opened:
+        opened.authority.issue("prometheus").write(tmp_path, "client")
+        with scraping(prometheus, opened, tmp_path, **scrape) as url:
+            await until(lambda: health(url) == ("up", ""), 30)
+        with scraping(prometheus, opened, tmp_path, tls_config=ca) as url:
+            await until(lambda: health(url)[0] == "down", 30)
+            error = health(url)[1]
+            assert ("401" in error) == (kind != "certificate"), error
