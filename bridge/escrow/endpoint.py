@@ -12,10 +12,11 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bridge.escrow.tokens import Tokens
 from slurmruntime.process.metrics import Metrics
@@ -23,7 +24,8 @@ from slurmruntime.process.serve import BodyLimit
 from slurmruntime.values.ids import JobId
 
 MOST_CONNECTIONS = 512
-"""One for each waiting job. Beyond it, the connection that has waited longest is closed; its script asks again."""
+"""One for each waiting job. Beyond it, the script that has just asked is closed, and asks again. Connections that have not
+shown a token are counted apart: they close no other, and none that waits."""
 
 BODY_LIMIT_BYTES = 1024
 _LARGEST_JOB = 2**32 - 1
@@ -52,7 +54,7 @@ def create(
     """Build the ASGI application."""
 
     async def start(request: Request) -> Response:
-        job_id = await _job_id(request, tokens, metrics)
+        job_id = await _job_id(request, metrics)
         if isinstance(job_id, Response):
             return job_id
         hints.started(job_id)
@@ -61,7 +63,7 @@ def create(
         return PlainTextResponse(f"wait: {reason}\n" if reason else "go\n")
 
     async def end(request: Request) -> Response:
-        job_id = await _job_id(request, tokens, metrics)
+        job_id = await _job_id(request, metrics)
         if isinstance(job_id, Response):
             return job_id
         hints.ended(job_id)
@@ -69,19 +71,33 @@ def create(
         return PlainTextResponse("go\n")
 
     routes = [Route("/v1/start", start, methods=["POST"]), Route("/v1/end", end, methods=["POST"])]
-    return BodyLimit(
+    within_limits = BodyLimit(
         Starlette(routes=routes),
         BODY_LIMIT_BYTES,
         all_limit_bytes=MOST_CONNECTIONS * BODY_LIMIT_BYTES,
         small_bytes=0,
     )
+    return _behind_token(within_limits, tokens, metrics)
 
 
-async def _job_id(request: Request, tokens: Tokens, metrics: Metrics) -> JobId | Response:
-    """Check the token and the body; return the job they are about, or the refusal."""
-    if not tokens.admits(request.headers.get("authorization", "")):
+def _behind_token(app: ASGIApp, tokens: Tokens, metrics: Metrics) -> ASGIApp:
+    """Refuse requests without a token before their body is read: one that never comes holds no connection."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if tokens.admits(Headers(scope=scope).get("authorization", "")):
+            await app(scope, receive, send)
+            return
         metrics.escrow.answered("unauthorized")
-        return PlainTextResponse("wrong or no token\n", HTTPStatus.UNAUTHORIZED)
+        refusal = PlainTextResponse(
+            "wrong or no token\n", HTTPStatus.UNAUTHORIZED, headers={"connection": "close"}
+        )
+        await refusal(scope, receive, send)
+
+    return answer
+
+
+async def _job_id(request: Request, metrics: Metrics) -> JobId | Response:
+    """Return the job that the body names, or the refusal."""
     try:
         job = msgspec.json.decode(await request.body(), type=_Message).job
     except msgspec.DecodeError as error:

@@ -80,6 +80,7 @@ def parts(program: Program, mirror: Mirror, hints: JobHints) -> tuple[Service, .
                 tls=tls.context,
                 grace_s=_GRACE_S,
                 most_connections=endpoint.MOST_CONNECTIONS,
+                limits_bodies=False,
             )
 
     return (Service(name="escrow news", run=hints.run), Service(name="escrow", run=answer))

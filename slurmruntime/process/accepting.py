@@ -41,6 +41,8 @@ class Door:
                 task = loop.create_task(self._open(connection))
                 self._opening[task] = None
                 task.add_done_callback(self._opened)
+                # Accepting from a queue does not pause by itself, and those just accepted have to begin.
+                await asyncio.sleep(0)
         finally:
             for task in self._opening:
                 task.cancel()

@@ -9,7 +9,6 @@ two, hence two segments (and TLS records), which on a socket without TCP_NODELAY
 import asyncio
 import contextlib
 import functools
-import itertools
 import socket
 import ssl
 from collections.abc import Iterator
@@ -43,7 +42,7 @@ SMALL_HEAD_BYTES = 8 * 2**10
 
 MOST_CONNECTIONS = 512
 """An API server opens one for each review under way, and keeps few: by default it creates 200 objects at once. One costs
-50 KiB with TLS, so all of them cost a tenth of the webhook's memory limit."""
+50 KiB with TLS, so all of them, with as many that have not asked, cost a fifth of the webhook's memory limit."""
 
 REQUEST_S = 30.0
 """Time for a head, and for a body, to arrive: the API server's longest wait for a webhook."""
@@ -87,15 +86,20 @@ async def serve(
     tls: ssl.SSLContext | None = None,
     grace_s: int = 10,
     most_connections: int = MOST_CONNECTIONS,
+    limits_bodies: bool = True,
 ) -> None:
     """Serve until `stop` is set, let requests finish for up to `grace_s` seconds, close `sock`.
 
-    Beyond `most_connections`, a connection is closed for each new one: first the oldest of those that have not sent a
-    request yet, and never one that is being answered. So a client that opens many closes its own, and a probe still gets
-    its response.
+    Up to `most_connections` may be open that have not sent a request with its body yet, and as many that have. Beyond,
+    the oldest of the former is closed for each new one, and of the latter the oldest whose request is not being worked
+    on. So a client that opens many closes its own, and a probe still gets its response.
+
+    Args:
+        limits_bodies: Whether `app` is called once the body is complete and within limits; False for one that refuses
+            some before, and has a `BodyLimit` of its own.
     """
     config = uvicorn.Config(
-        BodyLimit(app),
+        BodyLimit(app) if limits_bodies else app,
         # uvicorn calls it like the class
         http=cast(
             "type[asyncio.Protocol]",
@@ -272,7 +276,7 @@ class OneWriteProtocol(HttpToolsProtocol):
             self._head_deadline.cancel()
             self._head_deadline = self.loop.call_later(REQUEST_S, self.cut)
         super().data_received(data)
-        if self.cycle is not None:
+        if self.is_working:
             self._entrance.has_asked(self)
         if self.is_answering:
             self._forget_head()
@@ -301,13 +305,21 @@ class OneWriteProtocol(HttpToolsProtocol):
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is not None and not cycle.response_complete
 
+    @property
+    def is_working(self) -> bool:
+        """Whether a request is complete, with its body, and its response is not."""
+        return self.is_answering and not self.cycle.more_body
+
     def cut(self) -> None:
         """Close the connection at once."""
         self.transport.abort()
 
 
 class Entrance:
-    """The open connections of one server, oldest first, and their limit."""
+    """The open connections of one server, oldest first, and their limits.
+
+    Those that have not sent a request yet are counted apart: however many they are, they close none that has.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -318,28 +330,27 @@ class Entrance:
         """Bytes of all heads that are being received."""
 
     def enter(self, connection: OneWriteProtocol) -> None:
-        """Note a new connection; close one if there are too many."""
+        """Note a new connection; close the oldest that is silent if there are too many."""
         self._silent[connection] = None
-        if len(self._silent) + len(self._known) > self._most:
-            dispensable = self._dispensable()
-            self.leave(dispensable)
-            dispensable.cut()
+        if len(self._silent) > self._most:
+            self._close(next(iter(self._silent)))
 
     def has_asked(self, connection: OneWriteProtocol) -> None:
-        """Note that a connection has sent a whole head."""
-        if self._silent.pop(connection, connection) is None:
-            self._known[connection] = None
+        """Note that a connection has sent a whole request; close one that has, too, if there are too many."""
+        if self._silent.pop(connection, connection) is connection:
+            return
+        self._known[connection] = None
+        if len(self._known) > self._most:
+            self._close(next((one for one in self._known if not one.is_working), connection))
 
     def leave(self, connection: OneWriteProtocol) -> None:
         """Note that a connection is closed."""
         self._silent.pop(connection, None)
         self._known.pop(connection, None)
 
-    def _dispensable(self) -> OneWriteProtocol:
-        oldest, *others = itertools.islice(self._silent, 2)  # the newest is among them
-        if others:
-            return oldest
-        return next((known for known in self._known if not known.is_answering), oldest)
+    def _close(self, connection: OneWriteProtocol) -> None:
+        self.leave(connection)
+        connection.cut()
 
 
 class _GatheringTransport(asyncio.Transport):

@@ -1,5 +1,7 @@
 """Who is let in, what is answered, and that nothing is without a bound."""
 
+import asyncio
+import contextlib
 from pathlib import Path
 
 import httpx
@@ -9,6 +11,8 @@ from bridge.escrow import endpoint
 from bridge.escrow.tokens import Tokens
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values.ids import JobId
+from tests.make.peers import Answer, Connection, connection, serving, talk
+from tests.servers import until
 
 TOKEN = "a" * 64
 SHOWN = {"authorization": f"Bearer {TOKEN}"}
@@ -23,6 +27,9 @@ class Hall:
         self.token_file = folder / "token"
         self.token_file.write_text(f"{TOKEN}\n")
         self.metrics = Metrics("controllers")
+        self.serve_anew()
+
+    def serve_anew(self) -> None:
         self.app = endpoint.create(
             tokens=Tokens(str(self.token_file)),
             until_free=self.until_free,
@@ -161,3 +168,60 @@ async def test_answers_are_counted(hall: Hall) -> None:
         assert f'escrow_messages_total{{outcome="{outcome}"' in text.replace(
             'program="controllers",', ""
         )
+
+
+@pytest.mark.attack(
+    "hold the escrow's connections without its token, so that prologs which wait are cut off and their jobs delayed",
+    "the token is checked before the body is read, and who has not shown one closes no connection of who has",
+)
+async def test_who_has_no_token_closes_no_connection_of_a_script_that_waits(hall: Hall) -> None:
+    may_go, most, message = asyncio.Event(), 4, b'{"job": 7}'
+
+    async def until_free(job_id: JobId) -> str:
+        hall.said.append(("asked", job_id))
+        await may_go.wait()
+        return ""
+
+    hall.until_free = until_free  # type: ignore[method-assign]  # a job that has to wait
+    hall.serve_anew()
+
+    def starts(peer: Connection, shown: str, body: bytes) -> None:
+        length = len(message)
+        peer.sock.sendall(
+            f"POST /v1/start HTTP/1.1\r\nHost: test\r\nAuthorization: {shown}\r\n"
+            f"Content-Length: {length}\r\n\r\n".encode()
+            + body
+        )
+
+    with contextlib.ExitStack() as opened:
+        async with serving(hall.app, most_connections=most, limits_bodies=False) as address:
+            waiting = [opened.enter_context(connection(address)) for _ in range(most)]
+            for peer in waiting:
+                starts(peer, f"Bearer {TOKEN}", message)
+            await until(lambda: len(hall.said) == 2 * most, 10)
+            for number in range(40):
+                intruder = opened.enter_context(connection(address))
+                match number % 3:
+                    case 0:
+                        starts(intruder, "Bearer wrong", b"")
+                    case 1:
+                        intruder.sock.sendall(b"POST /v1/start HTTP/1.1\r\nA: ")
+                    case _:
+                        pass
+            may_go.set()
+            answers = [await asyncio.to_thread(peer.answer) for peer in waiting]
+
+    assert [b"go\n"] * most == [answer.body for answer in answers]
+
+
+async def test_without_the_token_no_body_is_waited_for(hall: Hall) -> None:
+    async with serving(hall.app, limits_bodies=False) as address:
+
+        def half(peer: Connection) -> Answer:
+            peer.sock.sendall(
+                b"POST /v1/start HTTP/1.1\r\nHost: test\r\nContent-Length: 10\r\n\r\n{"
+            )
+            return peer.answer()
+
+        answer = await talk(address, half)
+    assert (401, "close") == (answer.status, answer.headers["connection"])

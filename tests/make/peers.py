@@ -115,6 +115,8 @@ async def serving(
     tls: ssl.SSLContext | None = None,
     grace_s: int = 10,
     within_s: float = TIMEOUT_S,
+    most_connections: int = serve.MOST_CONNECTIONS,
+    limits_bodies: bool = True,
 ) -> AsyncIterator[tuple[str, int]]:
     """A server of ours on a free port, until the block ends; yields its address."""
     stop = asyncio.Event()
@@ -122,6 +124,16 @@ async def serving(
     address: tuple[str, int] = sock.getsockname()
     sock.listen()  # who connects before the server's first turn waits for it
     async with asyncio.timeout(within_s), asyncio.TaskGroup() as group:
-        group.create_task(serve.serve(app, sock, stop=stop, tls=tls, grace_s=grace_s))
+        group.create_task(
+            serve.serve(
+                app,
+                sock,
+                stop=stop,
+                tls=tls,
+                grace_s=grace_s,
+                most_connections=most_connections,
+                limits_bodies=limits_bodies,
+            )
+        )
         yield address
         stop.set()

@@ -235,6 +235,61 @@ class TestBodyLimit:
         await serve.BodyLimit(unreachable)({"type": "http"}, receive, send)
 
 
+class TestConnections:
+    """Who opens many connections closes own ones, and no other."""
+
+    async def test_a_burst_is_answered_to_the_last(self) -> None:
+        """They wait in the socket's queue while the loop is busy, and are accepted one after another."""
+        sock, stop = serve.bind("127.0.0.1:0"), asyncio.Event()
+        sock.listen(1000)
+        with contextlib.ExitStack() as opened:
+            peers = [opened.enter_context(connection(sock.getsockname())) for _ in range(400)]
+            for peer in peers:
+                peer.send("POST", "/", b"x")
+            async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+                group.create_task(serve.serve(echo, sock, stop=stop))
+                bodies = [(await asyncio.to_thread(peer.answer)).body for peer in peers]
+                stop.set()
+        assert [b"x"] * 400 == bodies
+
+    async def test_bodies_that_do_not_come_keep_nobody_out(self) -> None:
+        async with serving(echo, most_connections=4) as address:
+            with contextlib.ExitStack() as opened:
+                for number in range(20):
+                    peer = opened.enter_context(connection(address))
+                    if number % 2:
+                        await asyncio.to_thread(peer.ask)
+                    peer.sock.sendall(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 5\r\n\r\n")
+                answers = [
+                    await talk(address, lambda peer: peer.ask("POST", "/", b"honest"))
+                    for _ in range(5)
+                ]
+        assert [b"honest"] * 5 == [answer.body for answer in answers]
+
+    async def test_those_that_ask_nothing_close_none_that_waits_for_its_response(self) -> None:
+        may_answer = asyncio.Event()
+
+        async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+            await may_answer.wait()
+            await echo(scope, receive, send)
+
+        async with serving(slow, most_connections=4) as address:
+            with contextlib.ExitStack() as opened:
+                waiting = [opened.enter_context(connection(address)) for _ in range(4)]
+                for peer in waiting:
+                    peer.send("POST", "/", b"held")
+                await asyncio.sleep(0.1)
+                for _ in range(20):
+                    opened.enter_context(connection(address))
+                one_more = opened.enter_context(connection(address))
+                one_more.send("POST", "/", b"too many")
+                is_closed = await asyncio.to_thread(one_more.is_closed)
+                may_answer.set()
+                bodies = [(await asyncio.to_thread(peer.answer)).body for peer in waiting]
+        assert [b"held"] * 4 == bodies
+        assert is_closed
+
+
 class TestStop:
     async def test_a_request_under_way_is_answered_and_its_connection_closed(self) -> None:
         stop = asyncio.Event()
