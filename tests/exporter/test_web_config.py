@@ -1,5 +1,7 @@
 """The web configuration: what is understood, what is refused and in which words, and what is read again."""
 
+import asyncio
+import base64
 import ssl
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmexporter.door import web_config
+from slurmexporter.door import passwords, web_config
 from slurmexporter.door.admission import refusal
 from slurmexporter.door.web_config import UnusableWebConfig, parse
 from slurmexporter.door.web_file import WebFile
@@ -308,3 +310,28 @@ async def test_passwords_are_checked(files: Files, kind: str) -> None:
     for _ in range(2):
         assert (kind == "right") == await is_admitted(web, shown[kind])
     assert await is_admitted(web, f"Bearer {TOKEN}"), "either will do"
+
+
+async def test_of_a_flood_of_passwords_only_some_wait_and_the_right_one_does_not(
+    files: Files,
+) -> None:
+    files.write(basic_auth_users={"alice": HASHED})
+    rules = WebFile(str(files.file)).rules
+    right = "Basic YWxpY2U6c2VjcmV0"
+
+    async def status(authorization: str) -> int:
+        refused = await refusal(
+            rules, path="/metrics", authorization=authorization, certificate=None
+        )
+        return refused.status if refused else 200
+
+    assert 200 == await status(right)
+    guesses = [f"Basic {base64.b64encode(b'alice:%d' % guess).decode()}" for guess in range(50)]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(status(guess)) for guess in guesses]
+        await asyncio.sleep(0)
+        assert 200 == await status(right)
+        assert not all(task.done() for task in tasks)
+    statuses = [task.result() for task in tasks]
+    assert {401, 503} == set(statuses)
+    assert passwords.MOST_WAITING == statuses.count(401)
