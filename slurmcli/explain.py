@@ -107,12 +107,10 @@ async def _explain(
 class _Outcome:
     """What a pod template would become."""
 
-    where: str
+    report: TemplateReport
+    """What is known without its job."""
     members: Sequence[tuple[Membership, Pod]] = ()
-    """Its pods, as far as the manifest determines them."""
-    answer: TemplateReport | None = None
-    """Set if Slurm gets no job for it."""
-    warnings: tuple[str, ...] = ()
+    """Its pods, as far as the manifest determines them; none if Slurm gets no job for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,35 +164,22 @@ class _Explainer:
             await self._try_template(template, template.root.namespace or namespace)
             for template in templates
         ]
-        outcomes = [
-            replace(outcome, warnings=_warnings(template))
-            for outcome, template in zip(outcomes, templates, strict=True)
-        ]
         site = await self._site()
-        if site is None:
-            note = "admitted; to show its job, access to Slurm and to slurm-bridge's settings is needed"
-            answers = [
-                outcome.answer or TemplateReport(where=outcome.where, note=note)
-                for outcome in outcomes
-            ]
-        else:
-            answers = [outcome.answer or await self._job(outcome, site) for outcome in outcomes]
         return [
-            replace(answer, warnings=outcome.warnings)
-            for outcome, answer in zip(outcomes, answers, strict=True)
+            await self._job(outcome, site) if outcome.members else outcome.report
+            for outcome in outcomes
         ]
 
     async def _try_template(self, template: Template, namespace: str) -> _Outcome:
         root = template.root
         where = f"{root.kind}/{root.name} {template.path}".strip() + f" in namespace {namespace}"
+        report = TemplateReport(where=where, warnings=_warnings(template))
         try:
             created = await self._dry_run(template, namespace)
         except KubeError as error:
             if error.transient and not isinstance(error, Forbidden):
                 raise
-            return _Outcome(
-                where=where, answer=TemplateReport(where=where, faults=(error.message,))
-            )
+            return _Outcome(report=replace(report, faults=(error.message,)))
         pods = expected.pods(template, created)
         note = "" if pods else "creates no pods"
         if not created.is_gated:
@@ -203,11 +188,7 @@ class _Explainer:
         for member, pod in members:
             self._owners[pod.uid] = template.owners
             self._gangs.setdefault(member.key, []).append((member, pod))
-        return _Outcome(
-            where=where,
-            members=members,
-            answer=TemplateReport(where=where, note=note) if note else None,
-        )
+        return _Outcome(report=replace(report, note=note), members=() if note else members)
 
     def _why_not(self, namespace: str) -> str:
         if namespace in self._excluded:
@@ -285,19 +266,21 @@ class _Explainer:
             profiles=profiles.read(settings.controllers.device_profiles),
         )
 
-    async def _job(self, outcome: _Outcome, site: _Site) -> TemplateReport:
+    async def _job(self, outcome: _Outcome, site: _Site | None) -> TemplateReport:
         """Explain the job of a template's first pod: the template's other gangs resemble the first."""
+        report = outcome.report
+        if site is None:
+            note = "admitted; to show its job, access to Slurm and to slurm-bridge's settings is needed"
+            return replace(report, note=note)
         member, pod = outcome.members[0]
         gang = self._gang(member) if member.is_gang else None
         if faults := gang.faults if gang else member.faults:
-            return TemplateReport(where=outcome.where, faults=tuple(fault.text for fault in faults))
+            return replace(report, faults=tuple(fault.text for fault in faults))
         members = gang.members if gang else (pod,)
         try:
             asked = [await self._claims.of(member_pod) for member_pod in members]
         except Forbidden as error:
-            return TemplateReport(
-                where=outcome.where, note=f"its claims cannot be read: {error.message}"
-            )
+            return replace(report, note=f"its claims cannot be read: {error.message}")
         words = tuple(asking.in_words(asked[0], site.profiles))
         counted, unclaimable = asking.of_all(members, asked, site.profiles)
         if counted:
@@ -319,10 +302,10 @@ class _Explainer:
             spec = effective(gathered, site.defaults)
         except Refusal as refusal:
             refused = tuple(fault.text for fault in refusal.faults)
-            return TemplateReport(where=outcome.where, faults=refused, claims=words)
+            return replace(report, faults=refused, claims=words)
         first, *others = map(_fields, (spec, *spec.also))
-        return TemplateReport(
-            where=outcome.where,
+        return replace(
+            report,
             job=first,
             components=tuple(others),
             pods=gang.size if gang else 1,
