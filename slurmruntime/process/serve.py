@@ -261,9 +261,8 @@ class OneWriteProtocol(HttpToolsProtocol):
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        stream = cast(
-            "asyncio.Transport", transport
-        )  # the loop makes nothing else for a stream socket
+        # the loop makes nothing else for a stream socket
+        stream = cast("asyncio.Transport", transport)
         super().connection_made(_GatheringTransport(stream, self.loop))
         self._head_bytes = 0
         self._head_deadline = self.loop.call_later(KEEP_ALIVE_S, self.cut)
