@@ -1,6 +1,7 @@
 """docs/security.md lists the bounds of all doors, with the values of the code and the tests that hold them."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,12 @@ def test_every_door_is_in_the_table() -> None:
         "slurmruntime/process/health.py",
         "webhook/__main__.py",
     } == listening
+
+
+def test_the_tests_of_broken_files_are_some() -> None:
+    page = (ROOT / "docs/reliability.md").read_text()
+    _, _, listed = page.partition("## Files that change or break")
+    rows = re.findall(r"`(tests/[\w/]+\.py)::(?:\w+::)?(\w+)`", listed.partition("\n## ")[0])
+    assert len(rows) > 10
+    for file, name in rows:
+        assert f"def {name}(" in (ROOT / file).read_text()

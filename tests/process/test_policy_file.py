@@ -228,6 +228,8 @@ class TestReload:
         [
             pytest.param("policy: {rules: [{name: lab}]}", id="a fault"),
             pytest.param("policy: {rules: [", id="no YAML"),
+            pytest.param("policy: {}\nslrum: {user: root}", id="an unknown key"),
+            pytest.param("policy: {}\nlog: {levle: info}", id="an unknown key of a section"),
             pytest.param("", id="empty"),
             pytest.param("policy: {}\nlog: {level: loud}", id="a fault elsewhere"),
             pytest.param(None, id="no file"),

@@ -74,6 +74,44 @@ class TestReload:
 
         assert [b"hello", b"hello"] == bodies
 
+    async def test_a_secret_that_is_replaced_again_and_again_under_load_fails_no_request(
+        self, authority: Authority, tmp_path: Path
+    ) -> None:
+        """Both files are written one after the other and not at once, so looks meet halves, too."""
+        names = authority.issue("0").write(tmp_path, "server")
+        served, trusting = ServerTls(*names), client(authority)
+        cert_file, key_file = map(Path, names)
+        answers: list[bytes] = []
+
+        async def ask_on(address: tuple[str, int], is_over: asyncio.Event) -> None:
+            while not is_over.is_set():
+                answer = await talk(address, Connection.ask, tls=trusting)
+                answers.append(answer.body)
+
+        async with serving(hello, tls=served.context, within_s=60) as address:
+            is_over = asyncio.Event()
+            async with asyncio.TaskGroup() as group:
+                for _ in range(4):
+                    group.create_task(ask_on(address, is_over))
+                for number in range(30):
+                    pair = authority.issue(str(number))
+                    half = pair.certificate[: len(pair.certificate) // 2]
+                    for file, content in (
+                        (cert_file, b""),
+                        (cert_file, half),
+                        (cert_file, pair.certificate),
+                        (key_file, pair.key),
+                    ):
+                        file.write_bytes(content)
+                        served.reload()
+                        await asyncio.sleep(0.01)
+                is_over.set()
+            last = await talk(address, Connection.common_name, tls=trusting)
+
+        assert len(answers) > 20
+        assert {b"hello"} == set(answers)
+        assert "CN=29" == last
+
     async def test_the_files_are_looked_at_while_it_runs(
         self, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
