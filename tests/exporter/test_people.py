@@ -1,8 +1,8 @@
 """Who is on the pages: each label is known to name users, or not to."""
 
 from slurmexporter.families import catalogue
-from slurmexporter.families.people import LABELS, has_people, without_people
 from slurmexporter.text.family import gauge
+from slurmexporter.text.people import LABELS, has_people, without_people
 
 OTHERS = frozenset(
     {

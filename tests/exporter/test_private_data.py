@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 from sandbox.client import Sandbox
 from slurmclient import Client
-from slurmexporter.families import catalogue, people
+from slurmexporter.families import catalogue
+from slurmexporter.text import people
 from tests.exporter.conftest import command, environment, running_exporter
 from tests.exporter.records import samples
 from tests.servers import until

@@ -9,10 +9,10 @@ from typing import Final
 from slurmexporter.collecting.latest import Latest
 from slurmexporter.families import catalogue
 from slurmexporter.families.chapter import Chapter
-from slurmexporter.families.people import without_people
 from slurmexporter.families.picture import Picture
 from slurmexporter.settings import Settings
 from slurmexporter.text.family import Metric
+from slurmexporter.text.people import without_people
 from slurmexporter.text.rendering import MetricsText, escape, render
 
 _FORGOTTEN_S: Final = 600.0
