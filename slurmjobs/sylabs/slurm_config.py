@@ -4,9 +4,9 @@ All scalars stay text as they are written: `cuda: 10.0` is a label's value, not 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Final, Literal, TypeGuard
 
 import yaml
@@ -16,10 +16,13 @@ from slurmruntime.values.faults import Fault, bounded, shortened
 LONGEST: Final = 256 * 1024
 """Characters; so many take seconds to parse."""
 MOST_NODES: Final = 5000
+DEEPEST: Final = 16
+"""Brackets within brackets; the parser's work grows with the square of them."""
 MOST_ENTRIES: Final = 64
 """Labels of one node, and also resources of one node."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_BRACKET: Final = re.compile(r"[\[\]{}]")
 _AMOUNT: Final = re.compile(r"[0-9]{1,18}")
 _LOADER: Final = yaml.BaseLoader
 """The loader in Python: libyaml's crashes the process on deep nesting."""
@@ -60,6 +63,8 @@ def read(text: str) -> SlurmConfig:
     """Parse the value of the ConfigMap's key `config`; never raises."""
     if len(text) > LONGEST:
         return SlurmConfig(fault=f"expected at most {LONGEST} characters, found {len(text)}")
+    if _deepest(text) > DEEPEST:
+        return SlurmConfig(fault=f"expected at most {DEEPEST} brackets within brackets, found more")
     try:
         parsed = yaml.load(text, Loader=_LOADER)  # noqa: S506  # makes texts, lists and maps only
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -70,15 +75,29 @@ def read(text: str) -> SlurmConfig:
         return SlurmConfig(fault="expected a map of nodes")
     more = len(parsed) - MOST_NODES
     return SlurmConfig(
-        nodes={
-            name: _entry(entry)
-            for name, entry in islice(parsed.items(), MOST_NODES)
-            if isinstance(name, str)
-        },
+        nodes=_nodes(islice(parsed.items(), MOST_NODES)),
         fault=f"expected at most {MOST_NODES} nodes: the last {more} are left out"
         if more > 0
         else "",
     )
+
+
+def _nodes(entries: Iterable[tuple[object, object]]) -> Mapping[str, NodeEntry]:
+    """Read the entry of each node; one that several name by an alias is read once."""
+    read: dict[int, NodeEntry] = {}
+    nodes: dict[str, NodeEntry] = {}
+    for name, entry in entries:
+        if isinstance(name, str):
+            if id(entry) not in read:
+                read[id(entry)] = _entry(entry)
+            nodes[name] = read[id(entry)]
+    return nodes
+
+
+def _deepest(text: str) -> int:
+    """Return how many brackets are open at once, those in texts included."""
+    steps = (1 if bracket[0] in "[{" else -1 for bracket in _BRACKET.finditer(text))
+    return max(accumulate(steps), default=0)
 
 
 def _entry(entry: object) -> NodeEntry:

@@ -15,7 +15,8 @@ W = TypeVar("W")
 MOST = 100
 """Levels that are kept. All fields that we read are less deep."""
 
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]')
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
+"""A string reaches to the end if nothing closes it: each byte is read once."""
 
 
 def decode(decoder: msgspec.json.Decoder[W], text: Buffer) -> W:

@@ -29,7 +29,8 @@ _SECRET_KEY = re.compile(
 _LONGEST_TRACEBACK = 16 * 1024
 _MOST_ITEMS = 100
 
-_JWT = re.compile(r"eyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*")
+_JWT = re.compile(r"eyJ[\w-]{6,}+(\.[\w-]{6,}+\.[\w-]*+)?")
+"""A token, or a word that only begins like one: so each word is read at most twice."""
 
 _LEVELS = logging.getLevelNamesMapping()
 
@@ -104,7 +105,11 @@ def _hide(key: str, value: object) -> object:
     if value and _SECRET_KEY.search(key):
         return REDACTED
     if isinstance(value, str):
-        return _JWT.sub(REDACTED, value) if "eyJ" in value else value
+        return _JWT.sub(_without_token, value) if "eyJ" in value else value
     if isinstance(value, Mapping):
         return {inner: _hide(str(inner), item) for inner, item in value.items()}
     return value
+
+
+def _without_token(word: re.Match[str]) -> str:
+    return REDACTED if word[1] else word[0]

@@ -40,11 +40,15 @@ class _StrictLoader(_Loader):  # type: ignore[valid-type,misc]  # chosen at run 
     """Rejects a duplicate key, whose first value would be lost silently."""
 
     def unique_mapping(self, node: yaml.MappingNode) -> dict[Hashable, Any]:
-        keys: list[Any] = [self.construct_object(key) for key, _ in node.value]
-        for n, key in enumerate(keys):
-            if key in keys[:n]:
-                line = node.value[n][0].start_mark.line + 1
+        seen: set[Hashable] = set()
+        for written, _ in node.value:
+            key = self.construct_object(written)
+            if not isinstance(key, Hashable):
+                continue  # construct_mapping refuses it
+            if key in seen:
+                line = written.start_mark.line + 1
                 raise Unreadable(f"line {line}: {key} is a duplicate key")
+            seen.add(key)
         mapping: dict[Hashable, Any] = self.construct_mapping(node, deep=True)
         return mapping
 
@@ -229,6 +233,8 @@ _SHOWN = 200
 def _short(value: object) -> str:
     try:
         text = repr(value)
+    except RecursionError:
+        text = "values nested too deep"
     except ValueError:  # a number with more digits than Python converts
         text = type(value).__name__
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -1,5 +1,6 @@
 """Read which devices a running job has on a node, as Slurm numbers them."""
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -15,6 +16,7 @@ _ENTRY: Final = re.compile(
 )
 _RANGE: Final = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
 _MOST: Final = 4096
+"""Devices of one node."""
 
 
 async def of_job(
@@ -51,18 +53,20 @@ def of(
 
 
 def indexes(text: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Parse `gpu:a100:3(IDX:0-1,4),nic:1(IDX:0)`; skip entries without indexes."""
+    """Parse `gpu:a100:3(IDX:0-1,4),nic:1(IDX:0)`; skip entries without indexes, and all beyond `_MOST` devices."""
     position = 0
+    room = _MOST
     while match := _ENTRY.match(text, position):
-        devices = tuple(_numbers(match["indexes"] or ""))
-        if devices and len(devices) == int(match["count"]):
-            yield match["gres"], devices
+        ranges = tuple(_ranges(match["indexes"] or ""))
+        count = sum(map(len, ranges))
+        if 0 < count <= room and count == int(match["count"]):
+            room -= count
+            yield match["gres"], tuple(itertools.chain.from_iterable(ranges))
         position = match.end()
 
 
-def _numbers(text: str) -> Iterator[int]:
+def _ranges(text: str) -> Iterator[range]:
     for part in text.split(","):
         match = _RANGE.fullmatch(part)
         if match is not None:
-            first, last = int(match[1]), int(match[2] or match[1])
-            yield from range(first, min(last, first + _MOST) + 1)
+            yield range(int(match[1]), int(match[2] or match[1]) + 1)

@@ -8,6 +8,7 @@ from typing import Final
 
 from bridge.domain.model import allocation, grant
 from bridge.domain.model.allocation import TaskGrant, TaskShare
+from bridge.domain.model.devices import gres
 from bridge.domain.model.grant import Grant
 from slurmruntime.slurm import wire
 from slurmruntime.values import numbers
@@ -33,8 +34,8 @@ def shares_of(wired: wire.Job, nodes: tuple[SlurmNode, ...]) -> Iterator[TaskSha
         return
     allocations = wired.job_resources.nodes if wired.job_resources else None
     by_node = {a.name: a for a in (allocations.allocation if allocations else None) or ()}
-    gres = _gres(wired.tres_per_task)
-    details = dict(zip(nodes, wired.gres_detail, strict=False)) if gres else {}
+    per_task = _gres(wired.tres_per_task)
+    details = dict(zip(nodes, wired.gres_detail, strict=False)) if per_task else {}
     for node in nodes:
         if (allocated := by_node.get(node)) is None:
             continue
@@ -43,7 +44,7 @@ def shares_of(wired: wire.Job, nodes: tuple[SlurmNode, ...]) -> Iterator[TaskSha
         if per_cpu := wired.memory_per_cpu.positive:
             rooms.append(allocated.memory.allocated // (per_cpu * cpus))
         has = _gres(details.get(node, ""))
-        rooms += [has.get(kind, 0) // count for kind, count in gres.items()]
+        rooms += [has.get(kind, 0) // count for kind, count in per_task.items()]
         yield TaskShare(node=node, tasks=min(rooms))
 
 
@@ -95,7 +96,7 @@ def _allocated_mib(tres: str) -> int | None:
 def _gres(text: str) -> dict[str, int]:
     """Count GRES by kind, ignoring types: `gres/gpu:a100:2,gres/shard:1`, `gpu:a100:2(IDX:0-1)`."""
     counts: Counter[str] = Counter()
-    for part in re.sub(r"\([^)]*\)", "", text).split(","):
+    for part in gres.plain(text).split(","):
         name, *rest = part.removeprefix("gres/").split(":")
         if name:
             number = numbers.integer(rest[-1]) if rest else None

@@ -15,6 +15,7 @@ from typing import Final
 
 from bridge.domain.model.batch import ArrayTally, BatchJob
 from bridge.domain.model.jobs import JobEnd, JobPhase
+from slurmruntime.values import numbers
 from slurmruntime.values.ids import JobId
 
 _ORDER: Final = (JobPhase.RUNNING, JobPhase.PAUSED, JobPhase.WAITING, JobPhase.ENDED)
@@ -26,8 +27,9 @@ def task_states(states: Iterable[str]) -> Mapping[int, frozenset[str]]:
     by_task: dict[int, set[str]] = {}
     for text in states:
         number, colon, state = text.partition(":")
-        if colon and number.isascii() and number.isdecimal():
-            by_task.setdefault(int(number), set()).add(state)
+        task = numbers.integer(number) if colon and number.isdecimal() else None
+        if task is not None:
+            by_task.setdefault(task, set()).add(state)
     return {number: frozenset(own) for number, own in by_task.items()}
 
 

@@ -1,5 +1,6 @@
 """Translate slurmrestd's and slurmdbd's records of a SlurmJob's job into domain values."""
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -226,9 +227,14 @@ def _code(wired: wire.ExitCode) -> tuple[int, int]:
 
 
 def task_numbers(text: str) -> Iterator[int]:
-    """Yield the numbers of `1,3-7:2%4`; parts that cannot be read yield none."""
+    """Yield the numbers of `1,3-7:2%4`, as many as an array may have; parts that cannot be read yield none."""
+    numbers = itertools.chain.from_iterable(_task_ranges(text))
+    return itertools.islice(numbers, _MOST_TASKS)
+
+
+def _task_ranges(text: str) -> Iterator[range]:
     for part in re.split(r"[,\[\]]", text.partition("%")[0]):
         match = re.fullmatch(r"([0-9]{1,7})(?:-([0-9]{1,7})(?::([0-9]{1,7}))?)?", part)
         if match:
             first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
-            yield from range(first, min(last + 1, _MOST_TASKS), max(step, 1))
+            yield range(first, min(last + 1, _MOST_TASKS), max(step, 1))

@@ -8,6 +8,7 @@ both. Therefore these connections drop everything after the first answer.
 
 import asyncio
 import functools
+import re
 import sys
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
 _END_OF_HEAD: Final = b"\r\n\r\n"
+_LENGTH: Final = re.compile(rb"[0-9]{1,18}")
 _NO_END: Final = sys.maxsize
 
 
@@ -80,6 +82,6 @@ def _end(answer: bytes) -> int:
         return 0
     fields = dict(line.partition(b":")[::2] for line in head.lower().split(b"\r\n")[1:])
     length = fields.get(b"content-length", b"").strip()
-    if fields.get(b"connection", b"").strip() != b"close" or not length.isdigit():
+    if fields.get(b"connection", b"").strip() != b"close" or not _LENGTH.fullmatch(length):
         return _NO_END
     return len(head) + len(end_of_head) + int(length)

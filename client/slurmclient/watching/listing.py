@@ -239,7 +239,7 @@ def _counted(statistics: Statistics) -> tuple[int, ...]:
 def numbers(job_id: str) -> tuple[int, ...]:
     """Return the ids under which Slurm lists a job: its heterogeneous job's, if it has one, and its own."""
     own = job_id.partition("_")[0].partition("+")[0]
-    if not (own.isascii() and own.isdecimal()):
+    if not slurm_states.is_number(own):
         return (0,)
     whose = slurm_states.component(job_id)
     return (whose[0], int(own)) if whose is not None and whose[1] else (int(own),)

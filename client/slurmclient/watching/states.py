@@ -15,6 +15,8 @@ from slurmclient.wire import reading
 from slurmclient.wire.reading import Answer
 
 OPERATION: Final = "slurm_get_jobs_state"
+_LONGEST_NUMBER: Final = 10
+"""Digits of a job's id, which has 32 bits."""
 
 
 class State(Struct, frozen=True, gc=False):
@@ -70,12 +72,17 @@ def component(job_id: str) -> tuple[int, int] | None:
     Returns:
         None for a task of an array, or if it is not an id.
     """
-    if job_id.isascii() and job_id.isdecimal():
+    if is_number(job_id):
         return int(job_id), 0
     number, _, offset = job_id.partition("+")
-    if not all(part.isascii() and part.isdecimal() for part in (number, offset or "0")):
+    if not all(is_number(part) for part in (number, offset or "0")):
         return None
     return int(number) - int(offset or 0), int(offset or 0)
+
+
+def is_number(text: str) -> bool:
+    """Check whether a text is a number that a job may have, and not just any digits."""
+    return len(text) <= _LONGEST_NUMBER and text.isascii() and text.isdecimal()
 
 
 def component_states(offset: int, states: Iterable[str]) -> frozenset[str]:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from slurmclient.watching import states as slurm_states
 from slurmexporter.jobtable.happenings import events_between, loss
 from slurmexporter.jobtable.tally import Tally
 from slurmexporter.readings.job import Job, elapsed_s
@@ -188,7 +189,7 @@ def by_base(states: Mapping[str, States]) -> dict[str, Entry]:
 
 def _base(job_id: str) -> str:
     leader, plus, offset = job_id.partition("+")
-    if plus and offset.isdecimal() and leader.isdecimal():
+    if plus and slurm_states.is_number(offset) and slurm_states.is_number(leader):
         return str(int(leader) - int(offset))  # 6+1 is job 6, a component of 5
     return leader.partition("_")[0]
 

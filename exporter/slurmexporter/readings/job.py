@@ -11,7 +11,7 @@ from slurmexporter.readings import tres
 from slurmexporter.readings.states import ENDED, JOB_STATES, base_state
 
 _MINUTE_S: Final = 60.0
-_TASKS: Final = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
+_TASKS: Final = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?")
 
 
 class _Sluid(Struct, frozen=True, gc=False):

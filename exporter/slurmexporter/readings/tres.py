@@ -8,7 +8,7 @@ from typing import Final
 MIB: Final = 1 << 20
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 _AMOUNT: Final = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)")
-_BINDING: Final = re.compile(r"\([^)]*\)")
+_BINDING: Final = re.compile(r"\([^)]*+\)?")
 """The parentheses after a GRES: sockets, indexes."""
 _BYTES: Final = frozenset({"mem", "bb"})
 """TRES whose amounts are memory; without a unit they are MiB."""

@@ -129,12 +129,13 @@ def test_all_faults_of_a_node_come_at_once_and_the_rest_of_it_holds() -> None:
     [
         ("a: [", "it is not YAML"),
         ("- a", "expected a map of nodes"),
-        ("[" * 5_000, "it is not YAML"),
+        ("[" * 5_000, "expected at most 16 brackets within brackets"),
         ("x" * (slurm_config.LONGEST + 1), "expected at most"),
+        ("- " * 5_000, "it is not YAML"),
         ("\0", "it is not YAML"),
         ("\ud800: {}", "it is not YAML"),
     ],
-    ids=["cut-off", "list", "deep", "long", "nul", "surrogate"],
+    ids=["cut-off", "list", "deep", "long", "deep without brackets", "nul", "surrogate"],
 )
 def test_what_is_no_configuration_is_told(text: str, said: str) -> None:
     assert said in slurm_config.read(text).fault

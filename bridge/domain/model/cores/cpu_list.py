@@ -17,12 +17,14 @@ def parse(text: str) -> frozenset[int] | None:
     if len(text) > LONGEST:
         return None
     cpus: set[int] = set()
+    listed = 0
     for part in text.split(",") if text else ():
         match = _PART.fullmatch(part)
         if match is None:
             return None
         first, last = int(match[1]), int(match[2] or match[1])
-        if not first <= last < MOST:
+        listed += last - first + 1
+        if not first <= last < MOST or listed > MOST:
             return None
         cpus.update(range(first, last + 1))
     return frozenset(cpus)
