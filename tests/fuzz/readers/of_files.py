@@ -20,6 +20,7 @@ from slurmruntime.endpoints.finding import ControllerName
 from slurmruntime.kube.kubeconfig import kubeconfig
 from slurmruntime.process import logging
 from slurmruntime.settings import sources, values
+from slurmruntime.values.faults import Refusal
 from tests.fuzz.grammars import YAML, framed, json_of
 from tests.fuzz.readers.reader import (
     ADMINISTRATOR,
@@ -50,6 +51,7 @@ def _of_user(name: str, read: Callable[[str], object], **more: float) -> Reader:
             ("Gres=", ""),
             more=("A=a ", "A=a\n", "a=\n", "Match a\n", "PartitionName=a\n", "include a\n"),
         ),
+        refusals=(Refusal,),
         steps=more.get("steps", 16),
         fixed_steps=int(more.get("fixed_steps", 4000)),
         memory=more.get("memory", 200),
