@@ -1,5 +1,6 @@
 """Count what a call costs: lines and calls of Python, and bytes of memory. No clock decides."""
 
+import gc
 import sys
 import tracemalloc
 from collections.abc import Callable
@@ -26,6 +27,7 @@ def measure(work: Callable[[], object]) -> Cost:
         return count
 
     before = sys.gettrace()
+    gc.disable()  # it would finalize what other tests left
     tracemalloc.start()
     try:
         sys.settrace(count)
@@ -36,6 +38,7 @@ def measure(work: Callable[[], object]) -> Cost:
         return Cost(steps, tracemalloc.get_traced_memory()[1])
     finally:
         tracemalloc.stop()
+        gc.enable()
 
 
 def called_functions(work: Callable[[], object], root: str) -> frozenset[tuple[str, str]]:

@@ -18,6 +18,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 LONGEST_BYTES: Final = 2**20
 """Certificates may be written into the file."""
+MOST_BRACKETS: Final = 64
+"""A file has a handful of lists; the time that YAML takes grows with the square of how many are open at once."""
 
 _BCRYPT: Final = re.compile(r"\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}")
 _COSTS: Final = range(4, 17)
@@ -182,6 +184,8 @@ def parse(content: bytes, file: Path) -> WebConfig:
 def _decode(content: bytes, file: Path) -> _File:
     if len(content) > LONGEST_BYTES:
         raise UnusableWebConfig(f"{file}: longer than {LONGEST_BYTES} bytes")
+    if content.count(b"[") + content.count(b"{") > MOST_BRACKETS:
+        raise UnusableWebConfig(f"{file}: more than {MOST_BRACKETS} opening brackets")
     try:
         document = yaml.load(content.decode(), _Loader)  # noqa: S506  # a safe loader
         return msgspec.convert({} if document is None else document, _File)

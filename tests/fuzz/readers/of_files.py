@@ -8,6 +8,7 @@ from unittest.mock import Mock
 from bridge.settings.schema import ENV_PREFIX, Settings
 from slurmclient.errors import Unauthorized
 from slurmclient.transport import jwt, tokens
+from slurmexporter.door import web_config
 from slurmoperator.configuration import lines, refusals
 from slurmoperator.configuration.rendering import render
 from slurmoperator.daemons import trials
@@ -152,6 +153,16 @@ READERS: tuple[Reader, ...] = (
         read=_in_a_file(_settings),
         grammar=YAML,
         refusals=(sources.Invalid,),
+        steps=400,
+        memory=1200,
+    ),
+    Reader(
+        name="slurmexporter.door.web_config:parse",
+        author=ADMINISTRATOR,
+        most_bytes=web_config.LONGEST_BYTES,
+        read=in_bytes(lambda content: web_config.parse(content, Path("web.yaml"))),
+        grammar=YAML,
+        refusals=(web_config.UnusableWebConfig,),
         steps=400,
         memory=1200,
     ),
