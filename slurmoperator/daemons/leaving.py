@@ -128,7 +128,7 @@ def explain(blockers: Sequence[Neighbour]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeavingFacts:
+class DeletionFacts:
     """What was read of a deleted object that has our finalizer."""
 
     kind: str
@@ -143,7 +143,7 @@ class LeavingFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeavingPlan:
+class DeletionPlan:
     """What becomes of a deleted object."""
 
     detaches: bool = False
@@ -152,17 +152,17 @@ class LeavingPlan:
     """What it waits for; "" if it may go."""
 
 
-def plan_leaving(facts: LeavingFacts) -> LeavingPlan:
+def plan_leaving(facts: DeletionFacts) -> DeletionPlan:
     """Return whether a deleted object may go: only once nothing that is known, or cannot be read, needs it."""
     if facts.is_orphaning:
-        return LeavingPlan(detaches=True)
+        return DeletionPlan(detaches=True)
     blockers = list(dependents(facts.kind, facts.name, facts.neighbours))
     if blockers and not _is_detached(facts):
-        return LeavingPlan(waits=explain(blockers))
-    return LeavingPlan()
+        return DeletionPlan(waits=explain(blockers))
+    return DeletionPlan()
 
 
-def _is_detached(facts: LeavingFacts) -> bool:
+def _is_detached(facts: DeletionFacts) -> bool:
     """Check whether everything that was made for a deleted object has been detached from it, and so stays.
 
     The garbage collector may have removed its own finalizer before we looked. It does so last: whatever still belongs to the object
@@ -191,9 +191,9 @@ async def release(client: KubeClient, watched: WatchedPart) -> str:
     return plan.waits
 
 
-async def _gather(client: KubeClient, watched: WatchedPart) -> LeavingFacts:
+async def _gather(client: KubeClient, watched: WatchedPart) -> DeletionFacts:
     meta = watched.metadata
-    facts = LeavingFacts(
+    facts = DeletionFacts(
         kind=watched.kind, name=meta.name, uid=meta.uid, is_orphaning=watched.is_orphaning
     )
     if watched.is_orphaning:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurmoperator.daemons.leaving import (
-    LeavingFacts,
-    LeavingPlan,
+    DeletionFacts,
+    DeletionPlan,
     Neighbour,
     dependents,
     explain,
@@ -98,7 +98,7 @@ children = st.builds(
     ).map(tuple),
 )
 leaving_facts = st.builds(
-    LeavingFacts,
+    DeletionFacts,
     kind=st.sampled_from(["Controller", "Accounting", "RestApi", "LoginSet", "Token"]),
     name=names,
     uid=st.just("uid"),
@@ -109,7 +109,7 @@ leaving_facts = st.builds(
 
 
 @given(leaving_facts)
-def test_whatever_was_read_nothing_goes_while_somebody_may_need_it(facts: LeavingFacts) -> None:
+def test_whatever_was_read_nothing_goes_while_somebody_may_need_it(facts: DeletionFacts) -> None:
     plan = plan_leaving(facts)
 
     assert facts.is_orphaning is plan.detaches
@@ -125,10 +125,10 @@ def test_whatever_was_read_nothing_goes_while_somebody_may_need_it(facts: Leavin
 
 
 @given(leaving_facts)
-def test_nothing_is_taken_from_an_object_that_waits(facts: LeavingFacts) -> None:
+def test_nothing_is_taken_from_an_object_that_waits(facts: DeletionFacts) -> None:
     assert plan_leaving(facts) in (
-        LeavingPlan(detaches=facts.is_orphaning),
-        LeavingPlan(waits=plan_leaving(facts).waits),
+        DeletionPlan(detaches=facts.is_orphaning),
+        DeletionPlan(waits=plan_leaving(facts).waits),
     )
 
 
