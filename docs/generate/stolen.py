@@ -391,6 +391,7 @@ ACCOUNTS: Final[Mapping[str, Sequence[Right]]] = MappingProxyType(
                 "RBAC: its own kind",
                 "change SlurmClusters everywhere",
             ),
+            _EVENTS,
             Right(
                 "slurm-bridge.dev",
                 "slurmclusters/status",
