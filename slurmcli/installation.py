@@ -18,12 +18,12 @@ from slurmruntime.kube import lists, objects, paths
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import Forbidden, NotFound
 from slurmruntime.kube.kubeconfig.kubeconfig import SAFE
-from slurmruntime.model.leases import LeaseRecord
 from slurmruntime.values import names, quantities
 from slurmruntime.values.ids import ClusterId, KubeNode
 
 if TYPE_CHECKING:
     from bridge.settings.schema import Settings
+    from slurmruntime.model.leases import LeaseRecord
 
 OURS = "app.kubernetes.io/name=slurm-bridge"
 """Label selector for every object of the chart."""
@@ -112,7 +112,7 @@ async def agents(client: KubeClient, release: str) -> frozenset[KubeNode] | None
     return node_agents.alive(pods)
 
 
-def overdue_s(lease: LeaseRecord | None, now: datetime, skew_s: float) -> float | None:
+def overdue_s(lease: "LeaseRecord | None", now: datetime, skew_s: float) -> float | None:
     """Return for how long a lease's holder has failed to renew it; None if nobody holds it.
 
     Args:
