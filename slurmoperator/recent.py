@@ -7,6 +7,8 @@ from typing import Final, Generic, TypeVar
 RECHECK: Final = timedelta(minutes=1)
 """How long what needs no change is not read again: a NodeSet is reconciled whenever one of its pods changes."""
 
+_SHORTEST: Final = timedelta(milliseconds=1)
+
 Q = TypeVar("Q")
 R = TypeVar("R")
 
@@ -28,6 +30,11 @@ class RecentResults(Generic[Q, R]):
             return result
         del self._results[key]
         return None
+
+    def remaining(self, key: str) -> timedelta:
+        """Return how long the object's result is still believed: never zero, or who looks again after it would not stop looking."""
+        _, _, until_s = self._results[key]
+        return max(timedelta(seconds=until_s - self._monotonic()), _SHORTEST)
 
     def put(self, key: str, question: Q, result: R, *, lasts: timedelta) -> None:
         """Believe a result for a while, and forget those that are not believed any more."""

@@ -126,7 +126,7 @@ class NodeSetActuator:
                 return Outcome(notes=await self._topology.move(view.slurm, moves))
             case CheckVolumes(pods=pods):
                 versions = [pod.version for pod in pods]
-                return await self._deleted_claims.of(node_set, versions, now)
+                return await self._deleted_claims.of(node_set, versions)
             case KeepReservation(waiting=waiting):
                 view = self._views.opened(node_set.controller)
                 return await self._windows.keep(view.slurm, node_set, waiting, now)

@@ -12,7 +12,6 @@ from slurmoperator.nodesets.volumes.deleted_claims import ClaimDeletions
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.process.clock import SystemClock
 from tests.slurmoperator.examples import BY_NAME, manifest, path
 from tests.slurmoperator.served import PLAIN, secret, world
 
@@ -71,7 +70,6 @@ async def test_that_of_a_worker_is_told(served: Sandbox, namespace: str) -> None
         "spec": {"volumes": [{"emptyDir": {}}, *used]},
     }
     pods = [msgspec.convert(pod, WorkerPodObject, strict=False)]
-    now = SystemClock().now()
     async with KubeClient.open(
         str(served.kubeconfig),
         request_timeout_s=10,
@@ -81,14 +79,14 @@ async def test_that_of_a_worker_is_told(served: Sandbox, namespace: str) -> None
         at_s = 0.0
         await WorkerClaims(client, lambda: at_s).create(node_set, 0)
         looks = ClaimDeletions(client, lambda: at_s)
-        assert (await looks.of(node_set, pods, now)).deleted_claims == ()
+        assert (await looks.of(node_set, pods)).deleted_claims == ()
         for name in ("data-gpu-0", "home"):
             admin.patch(f"{claims}/{name}", IN_USE)
             admin.delete(f"{claims}/{name}")
-        said = await looks.of(node_set, pods, now)
+        said = await looks.of(node_set, pods)
         assert (said.deleted_claims, said.delays) == ((), (timedelta(seconds=30),))
         at_s = 30.0
-        said = await looks.of(node_set, pods, now + timedelta(seconds=30))
+        said = await looks.of(node_set, pods)
         assert [each.split(" is ")[0] for each in said.deleted_claims] == [
             "PVC data-gpu-0",
             "PVC home",

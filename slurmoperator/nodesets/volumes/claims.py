@@ -92,8 +92,8 @@ class WorkerClaims:
 
     def __init__(self, kube: KubeClient, monotonic: Callable[[], float]) -> None:
         self._kube = kube
-        self._due = RecentResults[frozenset[int], datetime](monotonic)
-        """By the NodeSet's uid, for the ordinals that are needed: when the next check is due."""
+        self._checked = RecentResults[frozenset[int], bool](monotonic)
+        """By the NodeSet's uid, for the ordinals that are needed."""
 
     async def create(self, node_set: NodeSetObject, key: WorkerKey) -> None:
         """Create all missing PVCs of a worker, before its pod is created.
@@ -184,8 +184,8 @@ class WorkerClaims:
         deletes = policy is not None and policy.when_scaled == "Delete"
         if not deletes or not node_set.spec.volume_claim_templates or is_on_nodes(node_set):
             return Outcome()
-        if due := self._due.of(meta.uid, frozenset(needed)):
-            return Outcome(delays=(due - now,))
+        if self._checked.of(meta.uid, frozenset(needed)):
+            return Outcome(delays=(self._checked.remaining(meta.uid),))
         claims = {claim.metadata.name: claim for claim in await self._list_own(node_set)}
         plan = unneeded.plan(_ordinal_claims(node_set, claims.values()), needed=needed, now=now)
         for name in sorted(plan.unmarked):
@@ -198,7 +198,7 @@ class WorkerClaims:
                 if claim_number(node_set, name) not in existing:
                     await self._delete(claims[name])
         wait = min(plan.requeue_after or RECHECK, RECHECK)
-        self._due.put(meta.uid, frozenset(needed), now + wait, lasts=wait)
+        self._checked.put(meta.uid, frozenset(needed), result=True, lasts=wait)
         return Outcome(delays=(wait,))
 
     async def _list_own(self, node_set: NodeSetObject) -> list[_ClaimObject]:

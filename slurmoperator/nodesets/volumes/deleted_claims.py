@@ -1,7 +1,7 @@
 """Finds PVCs that are being deleted while pods use them: the data is gone when the pod ends."""
 
 from collections.abc import Callable, Collection, Iterable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import islice
 from typing import Final
 
@@ -45,12 +45,10 @@ class ClaimDeletions:
 
     def __init__(self, kube: KubeClient, monotonic: Callable[[], float]) -> None:
         self._kube = kube
-        self._checks = RecentResults[_Query, tuple[tuple[str, ...], datetime]](monotonic)
-        """By the NodeSet's uid: the texts, and when the next check is due."""
+        self._checks = RecentResults[_Query, tuple[str, ...]](monotonic)
+        """The texts, by the NodeSet's uid."""
 
-    async def of(
-        self, node_set: NodeSetObject, pods: Collection[WorkerPodObject], now: datetime
-    ) -> Outcome:
+    async def of(self, node_set: NodeSetObject, pods: Collection[WorkerPodObject]) -> Outcome:
         """Return texts about PVCs of pods that are being deleted, and when to call it again.
 
         Raises:
@@ -61,11 +59,10 @@ class ClaimDeletions:
         if not used:
             return Outcome()
         query = used, frozenset(pod.metadata.uid for pod in pods)
-        if before := self._checks.of(uid, query):
-            texts, due = before
-            return Outcome(deleted_claims=texts, delays=(due - now,))
+        if (texts := self._checks.of(uid, query)) is not None:
+            return Outcome(deleted_claims=texts, delays=(self._checks.remaining(uid),))
         texts = await self._check(node_set, used)
-        self._checks.put(uid, query, (texts, now + _RECHECK), lasts=_RECHECK)
+        self._checks.put(uid, query, texts, lasts=_RECHECK)
         return Outcome(deleted_claims=texts, delays=(_RECHECK,))
 
     async def _check(self, node_set: NodeSetObject, used: frozenset[str]) -> tuple[str, ...]:
