@@ -67,7 +67,8 @@ def shortened(text: str, most_bytes: int = LONGEST_TEXT) -> str:
 
 def published(text: str, most_bytes: int = LONGEST_TEXT) -> str:
     """Return a text as conditions, Events and logs may show it: truncated, and nothing in it acts on a terminal."""
-    return shortened(visible(text[:most_bytes]), most_bytes)
+    beginning = text[: most_bytes + 1]  # one more, or `shortened` would not see that there is more
+    return shortened(visible(beginning), most_bytes)
 
 
 class Refusal(Exception):

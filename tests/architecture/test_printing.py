@@ -122,6 +122,12 @@ def test_a_published_text_is_published_as_it_is(text: str) -> None:
     assert len(once.encode(errors="replace")) <= 24
 
 
+@pytest.mark.parametrize("text", ["a" * 5000, "\x1b" * 30, "é" * 30])
+def test_what_is_left_out_of_a_published_text_is_marked(text: str) -> None:
+    assert published(text, 24).endswith("…")
+    assert published("a" * 24, 24) == "a" * 24
+
+
 def _is_harmless(character: str) -> bool:
     """Spaces, unassigned and private characters: they print nothing, and move nothing but to the right."""
     return not re.match(
