@@ -14,7 +14,7 @@ from slurmoperator.nodesets.gathering import NodeSetCaches, NodeSetGathering, Wo
 from slurmoperator.nodesets.nodeset import NODE_SET, WatchedNodeSet
 from slurmoperator.nodesets.plan import planning, status
 from slurmoperator.nodesets.plan.admission import admit
-from slurmoperator.nodesets.plan.look import Outcome, Refusal
+from slurmoperator.nodesets.plan.look import Objection, Outcome
 from slurmoperator.nodesets.plan.placing import HOST_ANNOTATION
 from slurmoperator.nodesets.preparation import NodeSetPreparation
 from slurmoperator.nodesets.views import OpensSlurm, WorkerViews
@@ -99,10 +99,10 @@ class NodeSetLoop(Keys[str]):
         bind_contextvars(node_set=watched.metadata.full_name)
         try:
             if elsewhere := self._served.fault(watched.metadata.namespace):
-                await self._refuse(watched, Refusal(reason=ELSEWHERE, text=elsewhere))
+                await self._refuse(watched, Objection(reason=ELSEWHERE, text=elsewhere))
                 return None
             if watched.parsed is None:
-                await self._refuse(watched, Refusal(reason="BadInput", text=watched.fault))
+                await self._refuse(watched, Objection(reason="BadInput", text=watched.fault))
                 return None
             return await self._reconcile(watched, watched.parsed)
         except kube_errors.NotFound:
@@ -113,7 +113,7 @@ class NodeSetLoop(Keys[str]):
         self._views.forget(key)
         self._gathering.forget(key)
 
-    async def _refuse(self, watched: WatchedNodeSet, refusal: Refusal) -> None:
+    async def _refuse(self, watched: WatchedNodeSet, refusal: Objection) -> None:
         """Report a NodeSet that is invalid or not ours; release it if it is deleted and empty."""
         meta = watched.metadata
         is_leaving = meta.deletion_timestamp is not None and NODE_SET.has_finalizer(watched)

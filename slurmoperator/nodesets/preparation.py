@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from slurmoperator.nodesets.plan.admission import Admission
-from slurmoperator.nodesets.plan.look import Outcome, Refusal
+from slurmoperator.nodesets.plan.look import Objection, Outcome
 from slurmoperator.nodesets.revisions.storing import NodeSetRevisions
 from slurmoperator.objects.labels import MANAGER, TAKE_OVER_ANNOTATION
 from slurmoperator.objects.nodeset import NodeSetObject
@@ -27,7 +27,7 @@ KeySteps = Callable[[NodeSetObject], int]
 class ObjectsResult:
     """The outcome of maintaining them."""
 
-    refusal: Refusal | None = None
+    refusal: Objection | None = None
     """Why no new worker is safe: an object that we need belongs to somebody else."""
     failures: tuple[PeerError, ...] = ()
 
@@ -62,7 +62,7 @@ class OwnedObjects:
         ]:
             hint = f"annotate the NodeSet with {TAKE_OVER_ANNOTATION}=true to take over objects without another controller"
             text = faults.shortened("; ".join((*foreign, hint)))
-            return ObjectsResult(refusal=Refusal(reason="NotOurs", text=text))
+            return ObjectsResult(refusal=Objection(reason="NotOurs", text=text))
         try:
             await owned_objects.apply(self._kube, verdicts, owner)
             unwanted = leftovers("NodeSet", meta, bodies)
@@ -85,7 +85,7 @@ class PreparationResult:
     """The revision is stored: otherwise no worker is replaced."""
     key_step: int = 0
     """The version of the daemons' key, which is part of the revision."""
-    refusal: Refusal | None = None
+    refusal: Objection | None = None
     """Why it gets no new workers, such as an object of another owner that they would need."""
     outcome: Outcome = field(default_factory=Outcome)
     """What failed."""

@@ -8,7 +8,7 @@ import msgspec
 
 from slurmoperator.nodesets.conf_trials import ConfTrial
 from slurmoperator.nodesets.plan import placing
-from slurmoperator.nodesets.plan.look import ConfInForce, Refusal
+from slurmoperator.nodesets.plan.look import ConfInForce, Objection
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.workers import is_on_nodes, namesakes
 from slurmruntime.crd.conditions import ObjectCondition
@@ -24,7 +24,7 @@ class Admission:
 
     conf: ConfInForce
     """The NodeSet with the `extraConf` that workers get."""
-    refusal: Refusal | None
+    refusal: Objection | None
     """Why it gets no workers; None if it does, or if it is being deleted."""
 
 
@@ -42,15 +42,15 @@ def admit(
     return Admission(conf=conf, refusal=None if is_leaving else _refusal(node_set, others))
 
 
-def _refusal(node_set: NodeSetObject, others: Iterable[NodeSetObject]) -> Refusal | None:
+def _refusal(node_set: NodeSetObject, others: Iterable[NodeSetObject]) -> Objection | None:
     try:
         if is_on_nodes(node_set):
             placing.constraints_of(node_set)
     except faults.Refusal as error:
-        return Refusal(reason="BadInput", text=error.text)
+        return Objection(reason="BadInput", text=error.text)
     if older := namesakes((node_set, *others)).get(node_set.metadata.uid, ""):
         text = f"its Slurm node names clash with those of NodeSet {older}: set another spec.template.spec.hostname in one of them"
-        return Refusal(reason="BadInput", text=text)
+        return Objection(reason="BadInput", text=text)
     return None
 
 

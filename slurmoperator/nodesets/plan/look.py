@@ -24,7 +24,7 @@ _HIGHEST_COST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Objection:
     """Why a NodeSet gets no workers."""
 
     reason: str
@@ -45,10 +45,10 @@ class ConfInForce:
     text: str
 
     @property
-    def refusal(self) -> Refusal | None:
+    def refusal(self) -> Objection | None:
         """Why there are no new workers; None if there may be."""
         is_refused = self.truth == "False" and self.accepted is None
-        return Refusal(reason="BadInput", text=self.text) if is_refused else None
+        return Objection(reason="BadInput", text=self.text) if is_refused else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ class NodeSetFacts:
     is_revision_stored: bool = True
     key_step: int = 0
     """The version of the daemons' key that new workers get."""
-    refusal: Refusal | None = None
+    refusal: Objection | None = None
     """Why it gets no workers, as far as is known before the plan."""
     template_fault: str = ""
     """Why no pod can be made from its template; not checked, and "", while all pods have it."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from slurmoperator.nodesets import records, topology
 from slurmoperator.nodesets.plan import placing, troubles, workers
-from slurmoperator.nodesets.plan.look import Interest, NodeSetFacts, PodFacts, Refusal
+from slurmoperator.nodesets.plan.look import Interest, NodeSetFacts, Objection, PodFacts
 from slurmoperator.nodesets.plan.workers import Case, Worker
 from slurmoperator.nodesets.pod_conditions import node_states
 from slurmoperator.nodesets.pod_conditions.node_states import StateChange
@@ -105,7 +105,7 @@ PlanStep = (
 class NodeSetPlan:
     """What should become of a NodeSet, as of one look."""
 
-    refusal: Refusal | None
+    refusal: Objection | None
     """Why it gets no workers."""
     desired: int
     """How many workers there should be."""
@@ -153,7 +153,7 @@ def plan(facts: NodeSetFacts) -> NodeSetPlan:
 
 
 def _steps(
-    case: Case, planned: tuple[Worker, ...], pins: Mapping[str, str], objection: Refusal | None
+    case: Case, planned: tuple[Worker, ...], pins: Mapping[str, str], objection: Objection | None
 ) -> Iterator[PlanStep]:
     """Yield the steps that have something to do."""
     facts = case.facts
@@ -176,10 +176,10 @@ def _steps(
         yield DeleteRecords(nodes=stale)
 
 
-def _objection(facts: NodeSetFacts) -> Refusal | None:
+def _objection(facts: NodeSetFacts) -> Objection | None:
     if facts.refusal is not None or facts.is_leaving or not facts.template_fault:
         return facts.refusal
-    return Refusal(reason="BadInput", text=facts.template_fault)
+    return Objection(reason="BadInput", text=facts.template_fault)
 
 
 def _new_workers(

@@ -10,7 +10,7 @@ import msgspec
 
 from slurmoperator.nodesets import names
 from slurmoperator.nodesets.plan import troubles, workers
-from slurmoperator.nodesets.plan.look import NodeSetFacts, Outcome, PodFacts, Refusal
+from slurmoperator.nodesets.plan.look import NodeSetFacts, Objection, Outcome, PodFacts
 from slurmoperator.nodesets.plan.planning import NodeSetPlan
 from slurmoperator.objects.nodeset import NodeSetStatus
 from slurmoperator.objects.parts import Truth, with_time
@@ -33,7 +33,7 @@ class _Case:
     facts: NodeSetFacts
     plan: NodeSetPlan
     outcome: Outcome
-    refusal: Refusal | None
+    refusal: Objection | None
     """Why it gets no workers."""
     pods: tuple[PodFacts, ...]
     """The pods of its workers."""
@@ -91,7 +91,7 @@ def compute(facts: NodeSetFacts, plan: NodeSetPlan, outcome: Outcome) -> NodeSet
 
 
 def with_refusal(
-    before: NodeSetStatus, refusal: Refusal, *, generation: int, now: datetime
+    before: NodeSetStatus, refusal: Objection, *, generation: int, now: datetime
 ) -> NodeSetStatus:
     """Return the status of a NodeSet that is left alone; its counts stay."""
     others = tuple(condition for condition in before.conditions if condition.type != "Accepted")
@@ -110,7 +110,7 @@ def with_refusal(
 def _case(facts: NodeSetFacts, plan: NodeSetPlan, outcome: Outcome) -> _Case:
     refusal = plan.refusal
     if refusal is None and outcome.refused:
-        refusal = Refusal(reason="BadInput", text=outcome.refused)
+        refusal = Objection(reason="BadInput", text=outcome.refused)
     pods = tuple(worker.pod for worker in plan.workers if worker.pod is not None)
     late = (pod for pod in pods if troubles.is_late(pod, facts.now)) if facts.slurm.is_known else ()
     return _Case(

@@ -11,8 +11,8 @@ from slurmoperator.nodesets import names
 from slurmoperator.nodesets.plan.admission import in_force
 from slurmoperator.nodesets.plan.look import (
     NodeSetFacts,
+    Objection,
     PodFacts,
-    Refusal,
     SlurmFacts,
     pod_facts,
 )
@@ -217,7 +217,7 @@ class Contradictions:
             hosts={host: self.one("", "other-0") for host in self.some(HOSTS)},
             revision=REVISION,
             is_revision_stored=self.rng.random() < 0.9,
-            refusal=self.one(None, None, None, Refusal(reason="NotOurs", text="others have it")),
+            refusal=self.one(None, None, None, Objection(reason="NotOurs", text="others have it")),
             template_fault=self.one("", "", "", "spec.slurmd.image: expected an image"),
             now=self.moment(),
         )
