@@ -1,9 +1,7 @@
 """The dashboards: a real Prometheus that scrapes a real Slurm's exporter has data for every query."""
 
 import json
-import random
 import re
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,14 +11,14 @@ from typing import Final
 
 import httpx
 import pytest
-import yaml
 
 from docs.generate import exporter_dashboards
-from sandbox import assets, ports
+from sandbox import assets
 from sandbox.client import Sandbox
 from slurmclient import Client
 from slurmexporter.families import vpenso
 from tests.exporter.conftest import Exporter, running_exporter
+from tests.prometheus import scraping
 
 DASHBOARD_4323: Final = (
     "slurm_cpus_total", "slurm_cpus_alloc", "slurm_cpus_idle", "slurm_cpus_other", "slurm_gpus_total",
@@ -68,29 +66,8 @@ def running_prometheus(target: str, folder: Path, page: str = "/metrics") -> Ite
         "metrics_path": page,
         "static_configs": [{"targets": [target]}],
     }
-    config = {
-        "global": {"scrape_interval": "500ms", "scrape_timeout": "400ms"},
-        "scrape_configs": [scrape],
-    }
-    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
-    dice = random.Random()  # noqa: S311  # a port, nothing secret
-    port = ports.choose(["prometheus"], dice=dice)["prometheus"]
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            (
-                str(program),
-                f"--config.file={folder}/prometheus.yml",
-                f"--storage.tsdb.path={folder}/data",
-                f"--web.listen-address=127.0.0.1:{port}",
-            ),
-            stdout=log,
-            stderr=log,
-        )
-        try:
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-            process.wait(10)
+    with scraping(program, [scrape], folder) as url:
+        yield url
 
 
 def has_data(url: str, query: str) -> bool:

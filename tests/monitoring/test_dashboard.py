@@ -1,7 +1,6 @@
 """The dashboard: a real Prometheus that scrapes a sandbox has data for every query of every panel."""
 
 import json
-import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,11 +9,10 @@ from typing import Any
 
 import httpx
 import pytest
-import yaml
 
-from sandbox import ports
 from sandbox.client import Sandbox
 from tests.integration.worlds import Worlds, played
+from tests.prometheus import scraping
 from tests.servers import wait_until
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -42,47 +40,20 @@ def url(
     env = full_sandbox.env
     ours = [env[f"SLURM_BRIDGE_METRICS_{name}"] for name in ("WEBHOOK", "EXTENDER", "CONTROLLERS")]
     slurmctld = f"127.0.0.1:{full_sandbox.slurmctld_port}"
-    (folder / "prometheus.yml").write_text(
-        yaml.safe_dump(
-            {
-                "global": {"scrape_interval": "500ms", "scrape_timeout": "400ms"},
-                "scrape_configs": [
-                    {
-                        "job_name": "slurm-bridge",
-                        "static_configs": [
-                            {"targets": [httpx.URL(one).netloc.decode() for one in ours]}
-                        ],
-                    },
-                    *(
-                        {
-                            "job_name": f"slurm-{what}",
-                            "metrics_path": f"/metrics/{what}",
-                            "static_configs": [{"targets": [slurmctld]}],
-                        }
-                        for what in ("jobs", "nodes")
-                    ),
-                ],
-            }
-        )
-    )
-    dice = random.Random()  # noqa: S311  # a port, nothing secret
-    port = ports.choose(["prometheus"], dice=dice)["prometheus"]
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            (
-                str(prometheus / "prometheus"),
-                f"--config.file={folder}/prometheus.yml",
-                f"--storage.tsdb.path={folder}/data",
-                f"--web.listen-address=127.0.0.1:{port}",
-            ),
-            stdout=log,
-            stderr=log,
-        )
-        try:
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-            process.wait(10)
+    bridge = {
+        "job_name": "slurm-bridge",
+        "static_configs": [{"targets": [httpx.URL(one).netloc.decode() for one in ours]}],
+    }
+    slurm = [
+        {
+            "job_name": f"slurm-{what}",
+            "metrics_path": f"/metrics/{what}",
+            "static_configs": [{"targets": [slurmctld]}],
+        }
+        for what in ("jobs", "nodes")
+    ]
+    with scraping(prometheus / "prometheus", [bridge, *slurm], folder) as prometheus_url:
+        yield prometheus_url
 
 
 def asked(url: str, query: str) -> list[Any]:

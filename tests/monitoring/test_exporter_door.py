@@ -1,52 +1,28 @@
 """A real Prometheus scrapes slurm-exporter by TLS: with a password, with a token, and with a client certificate."""
 
-import random
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
-import yaml
 
-from sandbox import ports
 from tests.exporter.doors import HASHED, MUTUAL, TLS, TOKEN, Door, door
+from tests.prometheus import scraping
 from tests.servers import until
 
 
 @contextmanager
-def scraping(program: Path, opened: Door, folder: Path, **scrape: object) -> Iterator[str]:
-    """A Prometheus that scrapes the exporter twice a second; its URL."""
-    port = ports.choose(["prometheus"], dice=random.Random())["prometheus"]  # noqa: S311  # a port
-    config = {
-        "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms"},
-        "scrape_configs": [
-            {
-                "job_name": "slurm",
-                "scheme": "https",
-                "static_configs": [{"targets": [f"127.0.0.1:{opened.port}"]}],
-                **scrape,
-            }
-        ],
+def scraping_door(program: Path, opened: Door, folder: Path, **scrape: object) -> Iterator[str]:
+    """A Prometheus that scrapes the exporter by TLS; its URL."""
+    target = {
+        "job_name": "slurm",
+        "scheme": "https",
+        "static_configs": [{"targets": [f"127.0.0.1:{opened.port}"]}],
+        **scrape,
     }
-    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
-    with (folder / "prometheus.log").open("w") as log:
-        process = subprocess.Popen(
-            (
-                str(program / "prometheus"),
-                f"--config.file={folder}/prometheus.yml",
-                f"--storage.tsdb.path={folder}/data",
-                f"--web.listen-address=127.0.0.1:{port}",
-            ),
-            stdout=log,
-            stderr=log,
-        )
-        try:
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-            process.wait(10)
+    with scraping(program / "prometheus", [target], folder) as url:
+        yield url
 
 
 def health(url: str) -> tuple[str, str]:
@@ -85,9 +61,9 @@ async def test_prometheus_scrapes_by_tls(prometheus: Path, tmp_path: Path, kind:
     sections, scrape = kinds[kind]
     with door(tmp_path, **sections) as opened:
         opened.authority.issue("prometheus").write(tmp_path, "client")
-        with scraping(prometheus, opened, tmp_path, **scrape) as url:
+        with scraping_door(prometheus, opened, tmp_path, **scrape) as url:
             await until(lambda: health(url) == ("up", ""), 30)
-        with scraping(prometheus, opened, tmp_path, tls_config=ca) as url:
+        with scraping_door(prometheus, opened, tmp_path, tls_config=ca) as url:
             await until(lambda: health(url)[0] == "down", 30)
             error = health(url)[1]
             assert ("401" in error) == (kind != "certificate"), error
