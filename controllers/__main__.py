@@ -243,7 +243,7 @@ def build_node_controller(term: Leadership, holdings: Holdings) -> NodeControlle
             kube=program.kube,
             slurm=program.slurm,
             responder=program.responder,
-            reporter=program.reporter,
+            events=program.events,
         ),
         NodeCaches(
             kube_nodes=mirror.kube_nodes,

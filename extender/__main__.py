@@ -33,18 +33,14 @@ from extender.nodes import BridgedNodes, NodeCaches, Units
 from extender.owners import Owners
 from extender.side import LedSince, Placement, Workloads
 from extender.submitting import Submitter
-from slurmruntime.kube import events
-from slurmruntime.kube.events import Event, EventType
 from slurmruntime.kube.objects import Objects
 from slurmruntime.leading.lease import Accession
-from slurmruntime.model.objects import KubeObject
 from slurmruntime.process import apart, lifetime, logging
 from slurmruntime.process.lifetime import Service
 from slurmruntime.process.serve import bind, serve
 from slurmruntime.process.tls import ServerTls
 from slurmruntime.slurm import inspection
 from slurmruntime.values import names
-from slurmruntime.values.oddities import About
 
 
 def main() -> int:
@@ -121,7 +117,7 @@ async def place(
     if hints is not None:
         hints.lead(term.placeholders)
     bridged = build_bridged_nodes(term)
-    owners = Owners(Objects(program.kube), program.clock, partial(warn, program))
+    owners = Owners(Objects(program.kube), program.clock, program.events)
     waker = build_waker(term) if program.settings.slurm.kick else None
     if waker:  # jobs end only on the controllers' side, which may run in this process, too
         term.shared.on_completion(waker.completed)
@@ -164,25 +160,6 @@ async def place(
             group.create_task(waker.run(stop))
         group.create_task(build_binder(term, bridged, claims).run(stop, workers=placement.workers))
         await term.run(loop, stop, workers=placement.workers)
-
-
-async def warn(program: Program, owner: KubeObject, text: str) -> None:
-    """Send an Event about annotations of an owner that have no effect."""
-    about = About(
-        api_version=owner.api_version,
-        kind=owner.kind,
-        namespace=owner.namespace,
-        name=owner.name,
-        uid=owner.uid,
-    )
-    event = Event(
-        type=EventType.WARNING,
-        action="Review",
-        reason="AnnotationIgnored",
-        note=text,
-        at=program.clock.now(),
-    )
-    await events.create_event(program.kube, about, event, by=program.reporter)
 
 
 def build_waker(term: Leadership) -> SchedulerWaker:

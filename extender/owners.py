@@ -5,7 +5,7 @@ any time. An edit of a live owner is seen when the cache entry expires.
 """
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 import structlog
 
@@ -16,12 +16,10 @@ from bridge.domain.workloads.kinds import pod_group
 from bridge.domain.workloads.membership import Membership
 from extender.memory import MOST, Failures, Memory
 from slurmruntime.kube import errors
+from slurmruntime.kube.events import EventRecorder, EventType
 from slurmruntime.kube.objects import Objects
 from slurmruntime.model.objects import KubeObject, Owner, Reference
 from slurmruntime.process.clock import Clock
-from slurmruntime.values.errors import PEER_ERRORS
-
-Warn = Callable[[KubeObject, str], Awaitable[None]]
 
 _log = structlog.get_logger(__name__)
 
@@ -37,9 +35,9 @@ _SIZE_CACHED_S = 2.0
 class Owners:
     """The chain of controllers above a pod."""
 
-    def __init__(self, objects: Objects, clock: Clock, warn: Warn | None = None) -> None:
-        """warn: sends an Event about annotations of an owner that have no effect."""
-        self._warn = warn
+    def __init__(self, objects: Objects, clock: Clock, events: EventRecorder | None = None) -> None:
+        """events: for warnings about annotations of an owner that have no effect."""
+        self._events = events
         self._warned: OrderedDict[tuple[str, str], None] = OrderedDict()
         """The warnings that were sent, by uid of the owner."""
         self._objects = objects
@@ -72,7 +70,7 @@ class Owners:
 
     async def _warn_about(self, pod: Pod, owners: Sequence[KubeObject]) -> None:
         """Send warnings about annotations without effect: the creator of an owner does not see the webhook's warnings."""
-        if self._warn is None or not owners:
+        if self._events is None or not owners:
             return
         sources = [(owners[0], "its pods: ", pod.annotations)]
         sources += [(owner, "", owner.annotations) for owner in owners]
@@ -84,10 +82,13 @@ class Owners:
             self._warned[key] = None
             while len(self._warned) > MOST:
                 self._warned.popitem(last=False)
-            try:
-                await self._warn(subject, prefix + text)
-            except PEER_ERRORS as error:
-                _log.warning("event.lost", error=str(error))
+            await self._events.record(
+                subject.about,
+                EventType.WARNING,
+                action="Review",
+                reason="AnnotationIgnored",
+                note=prefix + text,
+            )
 
     async def _confirm(self, group: Reference) -> tuple[KubeObject | None, str]:
         """Read the object that declares a group; return the reason if that is impossible."""

@@ -4,19 +4,14 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any, Final
 
-import structlog
-
 from slurmoperator.recent import RecentResults
 from slurmruntime.crd.conditions import ObjectCondition
-from slurmruntime.kube import errors, events
 from slurmruntime.kube.apply.custom import CustomKind, CustomObject
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.kube.events import Event, EventType
+from slurmruntime.kube.events import EventRecorder, EventType
 from slurmruntime.leading.controller import Process
 from slurmruntime.values.oddities import About
-
-_log = structlog.get_logger(__name__)
 
 SPACING: Final = timedelta(minutes=10)
 """Between two Events about the same reason of the same condition, which may come and go."""
@@ -27,8 +22,7 @@ class StatusReports:
 
     def __init__(self, kube: KubeClient, process: Process) -> None:
         self._kube = kube
-        self._clock = process.clock
-        self._reporter = process.reporter
+        self._events = EventRecorder(kube=kube, reporter=process.reporter, clock=process.clock)
         self._sent = RecentResults[None, bool](process.clock.monotonic)
         """Whether there was just an Event, by the object's uid, condition and reason."""
 
@@ -63,17 +57,13 @@ class StatusReports:
 
     async def _send(self, about: About, condition: ObjectCondition) -> None:
         is_true = condition.status == "True"
-        event = Event(
-            type=EventType.NORMAL if is_true else EventType.WARNING,
+        await self._events.record(
+            about,
+            EventType.NORMAL if is_true else EventType.WARNING,
             action=condition.type,
             reason=condition.reason,
             note=condition.message or f"{condition.type} is {condition.status}",
-            at=self._clock.now(),
         )
-        try:
-            await events.create_event(self._kube, about, event, by=self._reporter)
-        except errors.KubeError as error:
-            _log.warning("event.lost", error=str(error))
 
 
 def changed(

@@ -38,9 +38,8 @@ from bridge.kube import patches, writes
 from bridge.kube.patches import Patch
 from bridge.reconcile.placeholder_writes import PlaceholderWrites, WorkloadWrites
 from slurmruntime.kube import errors as kube_errors
-from slurmruntime.kube import events
 from slurmruntime.kube.cache import Cache
-from slurmruntime.kube.events import Event, EventType, Reporter
+from slurmruntime.kube.events import EventRecorder, EventType
 from slurmruntime.leading.controller import Process
 from slurmruntime.values import names
 from slurmruntime.values.errors import CallError
@@ -101,7 +100,6 @@ class Actuator:
         in_slurm: PlaceholderWrites,
         *,
         pods: Cache[Pod],
-        reporter: Reporter,
         process: Process,
         devices: DeviceGiver | None = None,
         cpus: CpuLookup | None = None,
@@ -111,7 +109,9 @@ class Actuator:
         self._kube = in_slurm.kube
         self._placeholders = in_slurm.placeholders
         self._pods = pods
-        self._reporter = reporter
+        self._events = EventRecorder(
+            kube=in_slurm.kube, reporter=process.reporter, clock=process.clock
+        )
         self._clock = process.clock
         self._metrics = process.metrics
         self._devices = devices
@@ -306,11 +306,7 @@ class Actuator:
 
     async def _event(self, pod: Pod, kind: EventType, action: str, reason: str, note: str) -> None:
         """Send an Event; the pod's conditions say as much, so a lost one blocks nothing."""
-        event = Event(type=kind, action=action, reason=reason, note=note, at=self._clock.now())
-        try:
-            await events.create_event(self._kube, pod.about, event, by=self._reporter)
-        except kube_errors.KubeError as error:
-            _log.warning("event.lost", error=str(error))
+        await self._events.record(pod.about, kind, action=action, reason=reason, note=note)
 
 
 def _particulars(pod: Pod, action: Action) -> dict[str, object]:

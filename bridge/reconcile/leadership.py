@@ -19,11 +19,8 @@ from bridge.reconcile.reading.readings import Readings
 from bridge.reconcile.side import Side
 from bridge.slurm.discovery import Discovery
 from slurmclient.watching.unread import USUAL_PACE, Pace
-from slurmruntime.kube import events
-from slurmruntime.kube.events import Event, EventType
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.values.ids import PodUid, WorkloadKey, alone_key
-from slurmruntime.values.oddities import About
 
 _PATIENT_PACE = Pace(patience_s=2.0)
 """How long a new job may be pending before the controllers read it: they do not need it until it runs."""
@@ -87,17 +84,7 @@ class SharedReadings:
         """Send Events about objects that are set aside, until `stop` is set."""
         aside = self._program.set_aside
         self._mirror.pods.subscribe(set_aside.odd_pods(aside, self._actors))
-        await aside.report(self._send_event, stop)
-
-    async def _send_event(self, about: About, reason: str) -> None:
-        event = Event(
-            type=EventType.WARNING,
-            action="SetAside",
-            reason="OddObject",
-            note=reason,
-            at=self._program.clock.now(),
-        )
-        await events.create_event(self._program.kube, about, event, by=self._program.reporter)
+        await aside.report(self._program.events, stop)
 
 
 class Leadership:
@@ -184,7 +171,6 @@ class Leadership:
                     restore=restore,
                 ),
                 pods=self.mirror.pods,
-                reporter=program.reporter,
                 process=program.process,
                 devices=devices,
                 cpus=cpus,

@@ -24,7 +24,7 @@ from slurmruntime.endpoints.finding import ControllerName
 from slurmruntime.kube import objects
 from slurmruntime.kube.client import KubeClient, OnCall
 from slurmruntime.kube.errors import Unavailable
-from slurmruntime.kube.events import Reporter
+from slurmruntime.kube.events import EventRecorder, Reporter
 from slurmruntime.kube.kubeconfig.credentials import Credentials
 from slurmruntime.kube.leases import KubeLeases
 from slurmruntime.leading import lease, several
@@ -88,6 +88,11 @@ class Program:
             rng=self.rng,
             reporter=self.reporter,
         )
+
+    @property
+    def events(self) -> EventRecorder:
+        """Records this program's Events."""
+        return EventRecorder(kube=self.kube, reporter=self.reporter, clock=self.clock)
 
     @property
     def controllers(self) -> ControllerHosts:

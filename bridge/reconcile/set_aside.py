@@ -15,7 +15,7 @@ Slurm with every list. `settled` ends it.
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import structlog
@@ -24,11 +24,11 @@ from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.decision import Actor
 from bridge.domain.model.pods import Pod
 from slurmruntime.kube.cache import Callback
+from slurmruntime.kube.events import EventRecorder, EventType
 from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values import faults
-from slurmruntime.values.errors import PEER_ERRORS
 from slurmruntime.values.oddities import About, Kind
 
 _log = structlog.get_logger(__name__)
@@ -42,9 +42,6 @@ LONGEST_REASON = 1024
 
 _LOGGED_AGAIN_S = 600.0
 """A recurring crash is logged with its traceback at most once in this time."""
-
-Report = Callable[[About, str], Awaitable[None]]
-"""Reports an object in an Event."""
 
 
 @dataclass(slots=True)
@@ -96,18 +93,17 @@ class SetAside:
         self._count(kind, -1)
         _log.info("set_aside.settled", kind=kind, name=name)
 
-    async def report(self, send: Report, stop: asyncio.Event) -> None:
+    async def report(self, events: EventRecorder, stop: asyncio.Event) -> None:
         """Send Events for what was and will be set aside, until `stop` is set; for the leader only."""
-        await liveness.run("set aside", self._report(send), stop)
+        await liveness.run("set aside", self._report(events), stop)
 
-    async def _report(self, send: Report) -> None:
+    async def _report(self, events: EventRecorder) -> None:
         while True:
             while self._unreported:
                 _, (about, reason) = self._unreported.popitem(last=False)
-                try:
-                    await send(about, reason)
-                except PEER_ERRORS as error:
-                    _log.warning("event.lost", error=str(error))
+                await events.record(
+                    about, EventType.WARNING, action="SetAside", reason="OddObject", note=reason
+                )
             self._news.clear()
             liveness.turned(rests_s=None)
             await self._news.wait()

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import assert_never
 
@@ -42,10 +42,9 @@ from bridge.slurm.nodes import Creation, Deletion
 from bridge.slurm.respond import Responder
 from controllers.nodes.slurm import SlurmNodes
 from slurmclient.errors import Declined, SlurmError, TargetNotFound, TooOld
-from slurmruntime.kube import events
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.kube.events import Event, EventType, Reporter
+from slurmruntime.kube.events import EventRecorder, EventType
 from slurmruntime.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts, SlurmNodeSpec
 from slurmruntime.process.clock import Clock
 from slurmruntime.slurm.client import SlurmClient
@@ -68,8 +67,7 @@ class NodePeers:
     slurm: SlurmClient
     responder: Responder
     """Answers for the slurmds of external nodes."""
-    reporter: Reporter
-    """Sends Events."""
+    events: EventRecorder
 
 
 class NodeActuator:
@@ -88,7 +86,7 @@ class NodeActuator:
         self._responder = peers.responder
         self._kube_nodes = kube_nodes
         self._slurm_nodes = slurm_nodes
-        self._reporter = peers.reporter
+        self._events = peers.events
         self._clock = clock
         self._renewing = asyncio.Lock()
         self._respond_error = ""
@@ -271,27 +269,25 @@ class NodeActuator:
             case Uncordon():
                 await self._patch(kube_node, patches.uncordon(kube_node))
             case SetCondition(condition=condition, event=kind):
-                now = self._clock.now()
-                patch = patches.node_condition(kube_node, condition, now)
+                patch = patches.node_condition(kube_node, condition, self._clock.now())
                 await self._patch_status(kube_node, patch)
                 if kind:
-                    await self._announce(kube_node, condition, EventType(kind), now)
+                    await self._announce(kube_node, condition, EventType(kind))
             case RemoveCondition(type=kind):
                 await self._patch_status(kube_node, patches.remove_node_condition(kube_node, kind))
             case unreachable:
                 assert_never(unreachable)
 
     async def _announce(
-        self, kube_node: KubeNodeFacts, condition: NodeCondition, kind: EventType, now: datetime
+        self, kube_node: KubeNodeFacts, condition: NodeCondition, kind: EventType
     ) -> None:
-        event = Event(
-            type=kind,
+        await self._events.record(
+            kube_node.about,
+            kind,
             action="SlurmState",
             reason=condition.reason,
             note=condition.message,
-            at=now,
         )
-        await events.create_event(self._kube, kube_node.about, event, by=self._reporter)
 
     async def _patch(self, kube_node: KubeNodeFacts, patch: Patch) -> None:
         written = await writes.patch_node(self._kube, kube_node, patch)

@@ -138,7 +138,7 @@ class SlurmJobs:
                 objects=self._objects,
                 batch_jobs=batch_jobs,
                 submitter=submitter,
-                events=JobEvents(program.kube, by=program.reporter, clock=program.clock),
+                events=JobEvents(program.events),
                 metrics=program.metrics.slurm_jobs,
             ),
             collection=collection,

@@ -14,10 +14,10 @@ from bridge.reconcile.program import Program
 from slurmjobs.sylabs import inventory, slurm_config
 from slurmjobs.sylabs.inventory import PREFIX, InventoryNode, Label, Measure
 from slurmjobs.sylabs.slurm_config import SlurmConfig
-from slurmruntime.kube import errors, events, paths
+from slurmruntime.kube import errors, paths
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import STRATEGIC_MERGE_PATCH
-from slurmruntime.kube.events import Event, EventType
+from slurmruntime.kube.events import EventType
 from slurmruntime.kube.resource import Json, ResourceKind, malformed
 from slurmruntime.kube.watch import Reflector
 from slurmruntime.process import liveness
@@ -226,15 +226,11 @@ class NodeInventory:
         self._reported[key] = text
         if not text or text == before:
             return
-        event = Event(
-            type=EventType.WARNING,
+        _log.warning("inventory.odd", about=about.full_name, text=shortened(text, 500))
+        await self._program.events.record(
+            about,
+            EventType.WARNING,
             action="WriteInventory",
             reason="SlurmConfig",
             note=text,
-            at=self._program.clock.now(),
         )
-        _log.warning("inventory.odd", about=about.full_name, text=shortened(text, 500))
-        try:
-            await events.create_event(self._program.kube, about, event, by=self._program.reporter)
-        except errors.KubeError as error:
-            _log.warning("inventory.event_lost", error=str(error))

@@ -1,19 +1,12 @@
 """Send Events about a SlurmJob, a few in addition to its status."""
 
-import structlog
-
 from slurmjobs.lifecycle import status_events
 from slurmjobs.lifecycle.status_events import EventBudget
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.objects.status import SlurmJobStatus
-from slurmruntime.kube import errors, events
-from slurmruntime.kube.client import KubeClient
-from slurmruntime.kube.events import Event, EventType, Reporter
-from slurmruntime.process.clock import Clock
+from slurmruntime.kube.events import EventRecorder, EventType
 from slurmruntime.values.ids import WorkloadKey
 from slurmruntime.values.oddities import About
-
-_log = structlog.get_logger(__name__)
 
 
 def about(job: SlurmJobObject) -> About:
@@ -30,10 +23,8 @@ def about(job: SlurmJobObject) -> About:
 class JobEvents:
     """Sends the Events of one term of leadership."""
 
-    def __init__(self, kube: KubeClient, *, by: Reporter, clock: Clock) -> None:
-        self._kube = kube
-        self._by = by
-        self._clock = clock
+    def __init__(self, events: EventRecorder) -> None:
+        self._events = events
         self._budget = EventBudget()
 
     async def report(self, job: SlurmJobObject, after: SlurmJobStatus) -> None:
@@ -48,17 +39,13 @@ class JobEvents:
             return
         if content.is_last:
             self._budget.forget(key)
-        event = Event(
-            type=EventType.WARNING if content.is_warning else EventType.NORMAL,
+        await self._events.record(
+            about(job),
+            EventType.WARNING if content.is_warning else EventType.NORMAL,
             action=content.action,
             reason=content.reason,
             note=content.note,
-            at=self._clock.now(),
         )
-        try:
-            await events.create_event(self._kube, about(job), event, by=self._by)
-        except errors.KubeError as error:
-            _log.warning("event.lost", error=str(error))
 
     def forget(self, key: WorkloadKey) -> None:
         """Forget a SlurmJob that is gone."""

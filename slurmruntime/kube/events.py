@@ -1,14 +1,18 @@
-"""Create Events, as shown by `kubectl describe`. Callers must deduplicate and rate-limit them."""
+"""Record Events, as shown by `kubectl describe`. Callers must deduplicate and rate-limit them."""
 
 import enum
 from dataclasses import dataclass
-from datetime import datetime
 
-from slurmruntime.kube import paths
+import structlog
+
+from slurmruntime.kube import errors, paths
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.meta import rfc3339
+from slurmruntime.process.clock import Clock
 from slurmruntime.values.faults import published
 from slurmruntime.values.oddities import About
+
+_log = structlog.get_logger(__name__)
 
 _LONGEST_NOTE = 1024
 """Bytes; see `note` in
@@ -33,38 +37,46 @@ class Reporter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """Content of an Event about an object."""
+class EventRecorder:
+    """Records the Events of one component."""
 
-    type: EventType
-    action: str
-    """What was done or attempted, in CamelCase: Submit, Bind …"""
-    reason: str
-    """Why, in CamelCase."""
-    note: str
-    """Message for people; truncated to 1 kB."""
-    at: datetime
+    kube: KubeClient
+    reporter: Reporter
+    clock: Clock
 
+    async def record(
+        self, about: About, severity: EventType, *, action: str, reason: str, note: str
+    ) -> None:
+        """Create an Event about an object.
 
-async def create_event(client: KubeClient, about: About, event: Event, *, by: Reporter) -> None:
-    """Create an Event. Do not retry after a lost reply: the Event would appear twice."""
-    regarding = _reference(about)
-    namespace = regarding.get("namespace", "default")
-    body = {
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {"namespace": namespace, "generateName": f"{about.name[:200]}-"},
-        "regarding": regarding,
-        "type": event.type.value,
-        "action": event.action,
-        "reason": event.reason,
-        "note": published(event.note, _LONGEST_NOTE),
-        "eventTime": rfc3339(event.at),
-        "reportingController": by.controller,
-        "reportingInstance": by.instance,
-    }
-    path = paths.collection("events.k8s.io/v1", "events", namespace)
-    await client.request("POST", path, body=body)
+        One that fails is only logged: it is never the only place where something is said. It is not
+        repeated after a lost reply, or it would appear twice.
+
+        Args:
+            action: what was done or attempted, in CamelCase: Submit, Bind …
+            reason: why, in CamelCase.
+            note: message for people; truncated to 1 kB.
+        """
+        regarding = _reference(about)
+        namespace = regarding.get("namespace", "default")
+        body = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"namespace": namespace, "generateName": f"{about.name[:200]}-"},
+            "regarding": regarding,
+            "type": severity.value,
+            "action": action,
+            "reason": reason,
+            "note": published(note, _LONGEST_NOTE),
+            "eventTime": rfc3339(self.clock.now()),
+            "reportingController": self.reporter.controller,
+            "reportingInstance": self.reporter.instance,
+        }
+        path = paths.collection("events.k8s.io/v1", "events", namespace)
+        try:
+            await self.kube.request("POST", path, body=body)
+        except errors.KubeError as error:
+            _log.warning("event.lost", about=about.full_name, reason=reason, error=str(error))
 
 
 def _reference(about: About) -> dict[str, str]:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from slurmruntime.values.oddities import About
+
 JsonObject: TypeAlias = Mapping[str, Any]
 """A Kubernetes object, or a part of one, as JSON: what it holds is known only to who reads a field."""
 JsonDict: TypeAlias = dict[str, Any]
@@ -45,6 +47,17 @@ class KubeObject:
     status: JsonObject = field(default_factory=dict)
     size_bytes: int = 0
     """Size of its JSON as it was read, for caches."""
+
+    @property
+    def about(self) -> About:
+        """How an Event refers to it, if it was read by its kind."""
+        return About(
+            api_version=self.api_version,
+            kind=self.kind,
+            namespace=self.namespace,
+            name=self.name,
+            uid=self.uid,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

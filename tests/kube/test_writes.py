@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
@@ -9,10 +10,11 @@ from bridge.kube import decode, patches, writes
 from sandbox.client import Sandbox
 from slurmruntime.kube import errors, objects
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.kube.events import Event, EventType, Reporter, create_event
+from slurmruntime.kube.events import EventRecorder, EventType, Reporter
 from slurmruntime.kube.leases import KubeLeases
 from slurmruntime.model.leases import LeaseRecord
 from slurmruntime.model.objects import Owner
+from slurmruntime.process.clock import SystemClock
 from slurmruntime.values import names
 from slurmruntime.values.ids import JobId, KubeNode, PodUid
 from tests.kube import kube_nodes
@@ -101,18 +103,18 @@ async def test_events_are_what_kubectl_describe_shows(
     client: KubeClient, control_plane: Sandbox, create_pod: CreatePod
 ) -> None:
     created = create_pod(pod("a"))
-    event = Event(
-        type=EventType.WARNING,
-        action="Submit",
-        reason="InvalidAccount",
-        note="Slurm: Invalid account — " + "ä" * 2000,
-        at=NOON,
+    events = EventRecorder(
+        kube=client,
+        reporter=Reporter(controller="slurm-bridge.dev/extender", instance="extender-0"),
+        clock=SystemClock(),
     )
-    reporter = Reporter(controller="slurm-bridge.dev/extender", instance="extender-0")
+    record = partial(
+        events.record, severity=EventType.WARNING, action="Submit", reason="InvalidAccount"
+    )
 
-    await create_event(client, created.about, event, by=reporter)
+    await record(created.about, note="Slurm: Invalid account — " + "ä" * 2000)
     node = await kube_nodes.read(client, THERE)
-    await create_event(client, node.about, replace(event, note="seen on the node"), by=reporter)
+    await record(node.about, note="seen on the node")
 
     shown = control_plane.kubectl("describe", "pod", "a", "-n", created.namespace)
     line = next(line for line in shown.splitlines() if "InvalidAccount" in line)

@@ -26,7 +26,6 @@ from bridge.slurm import jobs
 from bridge.slurm.discovery import Discovery
 from slurmclient.errors import LostReply
 from slurmruntime.kube.cache import Cache
-from slurmruntime.kube.events import Reporter
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values.ids import alone_key
@@ -83,7 +82,6 @@ class Leader:
                 on_completed=lambda: None,
             ),
             pods=cache,
-            reporter=Reporter(controller="test", instance="test"),
             process=shared,
         )
         self.loop = PodLoop(

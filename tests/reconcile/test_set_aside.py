@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -10,6 +11,7 @@ from bridge.domain.lifecycle.decision import Actor
 from bridge.reconcile import set_aside as module
 from bridge.reconcile.set_aside import MOST, SetAside, odd_pods
 from slurmruntime.kube.errors import Unavailable
+from slurmruntime.kube.events import EventRecorder, Reporter
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values.faults import Fault
 from slurmruntime.values.oddities import About
@@ -22,18 +24,31 @@ POD = About(kind="Pod", namespace="team-a", name="odd", uid="1")
 
 
 class World:
-    """What one process has set aside, and what it told people."""
+    """What one process has set aside, and what it told people: the API server that gets its Events."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.metrics = Metrics("test")
         self.aside = SetAside(self.metrics, clock)
         self.said: list[tuple[About, str]] = []
         self.is_away = False
+        self.events = EventRecorder(
+            kube=self,  # type: ignore[arg-type]  # all that is called
+            reporter=Reporter(controller="test", instance="test"),
+            clock=clock,
+        )
 
-    async def say(self, about: About, reason: str) -> None:
-        self.said.append((about, reason))
+    async def request(self, method: str, path: str, *, body: dict[str, Any]) -> None:
+        regarding = body["regarding"]
+        about = About(
+            api_version=regarding["apiVersion"],
+            kind=regarding["kind"],
+            namespace=regarding["namespace"],
+            name=regarding["name"],
+            uid=regarding["uid"],
+        )
+        self.said.append((about, body["note"]))
         if self.is_away:
-            raise Unavailable("POST", "/events", message="no answer")
+            raise Unavailable(method, path, message="no answer")
 
     def total(self, kind: str, reason: str) -> float:
         return value(self.metrics, "slurm_bridge_set_aside_total", kind=kind, reason=reason)
@@ -103,7 +118,7 @@ def test_who_leads_later_tells_people_once_of_what_is_still_set_aside() -> None:
         world.aside.tell("slurm_job", "7", "nobody's pod")
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            group.create_task(world.aside.report(world.say, stop))
+            group.create_task(world.aside.report(world.events, stop))
             await clock.sleep(1)
             assert [(POD, "too long")] == world.said
             world.is_away = True
@@ -121,7 +136,7 @@ def test_a_flood_is_told_once_each_in_its_order_and_the_speaker_ends_when_told()
         pods = [replace(POD, name=f"odd-{number}") for number in range(MOST)]
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            group.create_task(world.aside.report(world.say, stop))
+            group.create_task(world.aside.report(world.events, stop))
             for pod in pods:
                 world.aside.tell("pod", pod.name, "odd", about=pod)
                 await clock.sleep(0.001)
@@ -160,7 +175,7 @@ def test_who_leads_both_sides_is_told_once_of_a_pod_that_passes_from_one_to_the_
         runs = replace(build.bound(), oddities=waits.oddities, uid=waits.uid)
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            group.create_task(world.aside.report(world.say, stop))
+            group.create_task(world.aside.report(world.events, stop))
             changed(None, waits)
             await clock.sleep(1)
             changed(waits, runs)

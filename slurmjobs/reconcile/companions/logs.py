@@ -21,9 +21,9 @@ from slurmjobs.reconcile.batch_jobs import BatchJobs
 from slurmjobs.reconcile.caches import JobCaches
 from slurmjobs.reconcile.companions.pods import CompanionPod, CompanionWatch, path_of, remove
 from slurmjobs.reconcile.telling import about
-from slurmruntime.kube import errors, events
+from slurmruntime.kube import errors
 from slurmruntime.kube.client import JSON_PATCH
-from slurmruntime.kube.events import Event, EventType
+from slurmruntime.kube.events import EventType
 from slurmruntime.leading.controller import Controller, Watch
 from slurmruntime.model import json_patch
 from slurmruntime.values import names
@@ -108,19 +108,13 @@ class LogCompanions:
         if self._refused.get(job.metadata.uid) == why:
             return
         self._refused[job.metadata.uid] = why
-        event = Event(
-            type=EventType.WARNING,
+        await self._program.events.record(
+            about(job),
+            EventType.WARNING,
             action="Companion",
             reason="CompanionRefused",
             note=f"companion {pod.name_of(job)}, which would print the job's output, was refused: {why}",
-            at=self._program.clock.now(),
         )
-        try:
-            await events.create_event(
-                self._program.kube, about(job), event, by=self._program.reporter
-            )
-        except errors.KubeError as error:
-            _log.warning("event.lost", error=str(error))
 
     async def _report_end(self, companion: CompanionPod, code: int) -> None:
         path = f"/metadata/annotations/{json_patch.escape(names.ENDED_ANNOTATION)}"

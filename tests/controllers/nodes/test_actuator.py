@@ -7,7 +7,7 @@ import pytest
 from bridge.domain.nodes.actions import SetCondition, Uncordon
 from controllers.nodes.actuator import NodeActuator, NodePeers
 from slurmruntime.kube.cache import Cache
-from slurmruntime.kube.events import Reporter
+from slurmruntime.kube.events import EventRecorder, Reporter
 from slurmruntime.kube.node_objects import NODES
 from slurmruntime.model.nodes import NodeCondition
 from slurmruntime.values import names
@@ -24,7 +24,11 @@ def hands(api: ApiServer, cache: Cache[Any], clock: VirtualClock) -> NodeActuato
         kube=api,  # type: ignore[arg-type]  # all that is called
         slurm=None,  # type: ignore[arg-type]  # not asked for anything
         responder=None,  # type: ignore[arg-type]  # nor this
-        reporter=Reporter(controller="test", instance="test"),
+        events=EventRecorder(
+            kube=api,  # type: ignore[arg-type]  # all that is called
+            reporter=Reporter(controller="test", instance="test"),
+            clock=clock,
+        ),
     )
     return NodeActuator(peers, cache, None, clock=clock)  # type: ignore[arg-type]  # nor Slurm's nodes
 
