@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import subprocess
 import tempfile
 import time
 import uuid
@@ -19,6 +20,7 @@ from sandbox.api import ApiError
 from sandbox.assembly import needed
 from sandbox.assets import Absent
 from sandbox.client import Sandbox
+from sandbox.errors import SandboxError
 from sandbox.options import Options
 
 T = TypeVar("T")
@@ -119,5 +121,23 @@ def _pause_s(waited_s: float) -> float:
 
 
 def _complaint(answer: object, deadline_s: float, sandbox: Sandbox | None) -> str:
-    logs = f"\n{sandbox.log_tails()}" if sandbox else ""
+    logs = f"\n{sandbox.log_tails()}{_slurm_shows(sandbox)}" if sandbox else ""
     return f"still {answer!r} after {deadline_s} s{logs}"
+
+
+def _slurm_shows(sandbox: Sandbox) -> str:
+    """Jobs and nodes: who holds what the test waits for, and which node takes nothing."""
+    if not sandbox.instance.options.slurm:
+        return ""
+    shown = ""
+    for command in (
+        ("squeue", "--all", "-o", "%i %j %u %T %N %r"),
+        ("sinfo", "--Node", "--long"),
+        ("sinfo", "--list-reasons"),
+    ):
+        try:
+            answer = sandbox.run(*command, timeout_s=10)
+        except (SandboxError, subprocess.TimeoutExpired) as error:
+            answer = str(error)
+        shown += f"\n--- {command[0]}\n{answer.rstrip()}"
+    return shown

@@ -31,6 +31,8 @@ from slurmruntime.process.clock import SystemClock
 
 _POLL_S = 0.05
 _COMMAND_TIMEOUT_S = 60.0
+_SHOWN_CHARS = 300
+"""Of a line of a log: enough to see what it says, and all parts still fit on a page."""
 
 
 class Sandbox:
@@ -271,7 +273,10 @@ class Sandbox:
         """Return the end of every part's log, for a failing test."""
         names = sorted(path.stem for path in self.instance.logs.glob("*.log"))
         return "\n".join(
-            "\n  ".join((f"--- {name}", *tail(self.instance.log(name)))) for name in names
+            "\n  ".join(
+                (f"--- {name}", *(line[:_SHOWN_CHARS] for line in tail(self.instance.log(name))))
+            )
+            for name in names
         )
 
     def create_slurm_nodes(self) -> None:
