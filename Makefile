@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := agent bridge webhook extender controllers leader slurmjobs slurmoperator slurmcli slurmruntime dev client exporter deploy docs tests
 
-.PHONY: venv demo demo-operator test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check soak soak-jobs soak-devices soak-operator fuzz bench bench-table bench-scale figures fmt docs site manifests lock image slurm-images release release-notes clean
+.PHONY: venv demo demo-operator test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check audit soak soak-jobs soak-devices soak-operator fuzz bench bench-table bench-scale figures fmt docs site manifests lock image slurm-images release release-notes clean
 
 venv: .venv/ready
 
@@ -107,6 +107,10 @@ check: venv
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	$(BIN)/python -m tests.architecture.commits
 
+# The locked Python packages against a file of advisories, which no package registry has (docs/releasing.md): make audit DATABASE=all.zip
+audit: venv
+	$(BIN)/python -m audit $(DATABASE)
+
 fmt: venv
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
@@ -152,7 +156,7 @@ manifests: venv
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
 lock:
 	$(LOCK) pyproject.toml -o requirements.txt
-	$(LOCK) pyproject.toml dev/pyproject.toml --group build --group bench --group docs --group lint --group test -c requirements.txt -o requirements-dev.txt
+	$(LOCK) pyproject.toml dev/pyproject.toml --group audit --group build --group bench --group docs --group lint --group test -c requirements.txt -o requirements-dev.txt
 	$(LOCK) --group build -c requirements-dev.txt -o requirements-build.txt
 
 # Our images from the Dockerfile into ./build, without Docker; needs root. On another base: make image BASE_IMAGE=docker.io/library/python:3.13-slim@sha256:…

@@ -18,7 +18,7 @@ PRODUCT = (
     "slurmruntime",
 )
 """What is installed on a cluster."""
-PACKAGES = (*PRODUCT, "dev/sandbox", "dev/benchmarks", "dev/generate")
+PACKAGES = (*PRODUCT, "dev/audit", "dev/sandbox", "dev/benchmarks", "dev/generate")
 GENERATED = {
     "client/slurmclient/models.py",
     "client/slurmclient/api/operations.py",
