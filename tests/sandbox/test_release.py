@@ -1,11 +1,14 @@
 """What a release says of its images: all that is in them and nothing else, signed so that a change shows."""
 
+import json
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
 import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 
 from sandbox.errors import SandboxError
 from sandbox.image import bom, provenance, release
@@ -51,6 +54,20 @@ def test_the_bill_names_the_image_and_every_part() -> None:
         "pkg:pypi/typing-extensions@4.15.0",
     ]
     assert made["components"][-1]["licenses"] == [{"expression": "PSF-2.0"}]
+
+
+def test_the_bill_is_what_the_format_allows() -> None:
+    """By CycloneDX' own library, with everything that the lock holds."""
+    locked = (
+        Component(kind="pypi", name=name, version=version, license="Apache-2.0 OR MIT")
+        for name, version in release.pinned().items()
+    )
+    made = bom.document("ours", "0.1.0", DIGEST, (*PARTS, *locked), serial=UUID(int=0), now=NOW)
+    validator = JsonStrictValidator(SchemaVersion.V1_6)
+
+    assert validator.validate_str(json.dumps(made)) is None
+    made["components"][0]["type"] = "package"
+    assert "package" in str(validator.validate_str(json.dumps(made)))
 
 
 def test_what_the_lock_does_not_name_is_refused_all_of_it_at_once() -> None:

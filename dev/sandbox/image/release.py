@@ -1,7 +1,7 @@
 """`make release`: write all files of a release into a folder, with their checksums, signed on demand.
 
-Images, their packages (CycloneDX), how they were built (SLSA), both charts, and values that name the
-images by digest. Nothing is uploaded: docs/releasing.md.
+Images, their packages (CycloneDX), how they were built (SLSA), which known vulnerabilities do not affect
+them (OpenVEX), both charts, and values that name the images by digest. Nothing is uploaded: docs/releasing.md.
 """
 
 import hashlib
@@ -29,6 +29,7 @@ from slurmruntime.process.clock import SystemClock
 
 CHARTS = {"slurm-bridge": "deploy/chart", "slurm-exporter": "deploy/exporter/chart"}
 SUMS = "SHA256SUMS"
+VEX = TREE / "deploy/slurm-bridge.openvex.json"
 NAMESPACE = "slurm-bridge-release"
 """The purpose of a signature: ssh-keygen refuses one that was made for another."""
 _MATERIALS = ("Dockerfile", "requirements.txt", "requirements-build.txt")
@@ -75,6 +76,7 @@ def make(out: Path, *, base_image: str, signing_key: Path | None, is_draft: bool
         helm = assets.resolve(AssetName.HELM, report=report).bin / "helm"
     for folder in CHARTS.values():
         _run(str(helm), "package", str(TREE / folder), "--destination", str(out))
+    (out / VEX.name).write_bytes(VEX.read_bytes())
     (out / SUMS).write_text(sums(out))
     if signing_key is not None:
         sign(out / SUMS, signing_key)
