@@ -31,7 +31,7 @@ _AFTER = """
 
 | what | what happens |
 | --- | --- |
-| a DELETE's grace period, and that of pods from before there were caps | while the pod's Slurm job runs, it counts as at most `caps.grace_s` when the job's time limit is extended. When the job has ended or reached its time limit, slurm-bridge shortens the pod's grace period to `caps.grace_s`, with the Event `GraceShortened`; evictions by slurm-bridge use no longer one |
+| a DELETE's grace period, and that of pods from before there were caps | while the pod's Slurm job runs, it counts as at most `caps.grace_s` when the job's time limit is extended. When the job has ended or reached its time limit, slurm-bridge shortens the pod's grace period to `caps.grace_s`, with the Event `GraceShortened`; evictions by slurm-bridge use no longer one. Once a job is over that its user can end (cancelled, timed out in Slurm, completed there, suspended, made smaller), its containers run at no user's expense: they get 30 s, as the processes of a native job do |
 | a pod that was created while no webhook answered, or before there were caps | it is not submitted: condition `SubmitRefused` with the same faults |
 | a gang whose controller declares its size (a Job, a PodGroup …) | it is not submitted: condition `PodGroupInvalid` |
 | how many pods a namespace has, waiting ones too | the webhook has no rights in Kubernetes, so it counts nothing. Set a ResourceQuota with `count/pods` in each bridged namespace: the API server then refuses further pods by name and number. In memory, a waiting pod of ordinary size takes some five kilobytes of each leader |

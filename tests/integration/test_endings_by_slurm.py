@@ -84,6 +84,25 @@ def test_a_suspended_pod_is_evicted(worlds: Worlds) -> None:
         assert "CANCELLED" == worlds.await_accounted(uid).state
 
 
+@pytest.mark.attack(
+    "cancel one's own running job, and let its containers use a grace period of an hour, again and again",
+    "the containers get 30 s, as a native job does, however the user ends their job in Slurm",
+)
+def test_who_cancels_an_own_job_gets_no_longer_grace_than_slurm_gives(worlds: Worlds) -> None:
+    stubborn = played(stop_seconds=3600)
+    uid = worlds.submit("stubborn", annotations=stubborn, terminationGracePeriodSeconds=3600)
+    worlds.await_phase("stubborn", "Running")
+    job = str(worlds.live(uid)[0].id)
+    user = worlds.sandbox.run("squeue", "--noheader", "-j", job, "-O", "UserName").strip()
+
+    run_as(worlds.sandbox, user, "scancel", job)
+
+    evicted = worlds.await_eviction("stubborn")
+    assert 30 == evicted["metadata"]["deletionGracePeriodSeconds"]
+    worlds.await_gone("stubborn")
+    assert "CANCELLED" == worlds.await_accounted(uid).state
+
+
 @pytest.mark.ending("held")
 def test_what_an_administrator_changes_stands(worlds: Worlds) -> None:
     """Held while it waits, sent to another node with another limit and priority, let go, and limited anew as it runs."""

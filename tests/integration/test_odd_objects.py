@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from bridge.domain import caps
+from bridge.domain.lifecycle.rules import graces
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from slurmruntime.values import faults, names
@@ -94,7 +95,7 @@ def test_a_delete_with_a_grace_of_centuries_stops_nobody(
 
 @pytest.mark.attack(
     "delete one's own pod with a grace period of years, to keep its job or its node",
-    "cap `caps.grace_s`: the job is extended by no more, and the grace period is shortened when the job is over",
+    "cap `caps.grace_s`: the job is extended by no more; when it is cancelled, the grace period is shortened to Slurm's 30 s",
 )
 def test_a_delete_with_a_grace_of_years_keeps_neither_the_job_nor_the_node(
     worlds: Worlds, full_sandbox: Sandbox, alice: Api
@@ -112,9 +113,9 @@ def test_a_delete_with_a_grace_of_years_keeps_neither_the_job_nor_the_node(
     )
     full_sandbox.run("scancel", str(job.id))
     worlds.await_pod(
-        "odd", lambda pod: pod["metadata"]["deletionGracePeriodSeconds"] == caps.DEFAULT.grace_s
+        "odd", lambda pod: pod["metadata"]["deletionGracePeriodSeconds"] == graces.KILL_WAIT_S
     )
-    assert "shortened to 3600 s" in worlds.await_event("odd", "GraceShortened")
+    assert "shortened to 30 s" in worlds.await_event("odd", "GraceShortened")
 
     let_go(worlds, alice)
 

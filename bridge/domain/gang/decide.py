@@ -205,7 +205,10 @@ def decide(
         now=now,
         is_fresh=all(member.is_fresh for member in workload_members),
     )
-    agreed = tuple((pod, _amended(pod, decision, policy)) for pod, decision in agreed)
+    jobs = {member.pod.uid: member.job for member in workload_members}
+    agreed = tuple(
+        (pod, _amended(pod, jobs.get(pod.uid), decision, policy)) for pod, decision in agreed
+    )
     retries = (decision.retry_after for _, decision in agreed)
     return Decisions(
         first=tuple(pair for pair in agreed if agree.leads(pair[1])),
@@ -229,12 +232,12 @@ def _alone(member: Member, planned: Plan, policy: Deadlines) -> Decisions:
         reason = planned.held_as or "PodGroupInvalid"
         retry = _READ_AGAIN if planned.held_as else None
         decision = answers.tell(member.pod, reason, one_line(planned.faults), retry=retry)
-    decision = _amended(member.pod, decision, policy)
+    decision = _amended(member.pod, member.job, decision, policy)
     return Decisions(first=((member.pod, decision),), retry_after=decision.retry_after)
 
 
-def _amended(pod: Pod, decision: Decision, policy: Deadlines) -> Decision:
-    return crashes.excuse(pod, graces.limit_grace(pod, decision, policy))
+def _amended(pod: Pod, job: SlurmJob | None, decision: Decision, policy: Deadlines) -> Decision:
+    return crashes.excuse(pod, graces.limit_grace(pod, job, decision, policy))
 
 
 def _members(

@@ -1,4 +1,4 @@
-"""No grace period keeps a node from Slurm for longer than the cap."""
+"""No grace period keeps a node from Slurm for longer than the cap, and none that a user can start at will for longer than Slurm's own."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -12,6 +12,7 @@ from bridge.domain.lifecycle.decision import Deadlines, Decision, Facts
 from bridge.domain.lifecycle.rules import graces
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
+from slurmruntime.values.ids import SlurmNode
 from tests.make import lives as build
 from tests.make.lives import NOW
 
@@ -27,8 +28,9 @@ def stopping(grace_s: int = YEARS_S) -> Pod:
     )
 
 
-def decide(pod: Pod, *jobs: SlurmJob) -> Decision:
-    facts = Facts(pod=pod, view=build.view(*jobs), now=NOW, kube_node=build.KUBE_NODE)
+def decide(pod: Pod, *jobs: SlurmJob, released: SlurmNode | None = None) -> Decision:
+    view = build.view(*jobs)
+    facts = Facts(pod=pod, view=view, now=NOW, kube_node=build.KUBE_NODE, released=released)
     return lifecycle.decide(facts, POLICY)
 
 
@@ -39,13 +41,16 @@ def ending(end: JobEnd) -> SlurmJob:
 @pytest.mark.parametrize(
     "jobs",
     [
-        pytest.param((ending(JobEnd.CANCELLED),), id="cancelled"),
-        pytest.param((ending(JobEnd.PREEMPTED),), id="preempted"),
-        pytest.param((build.job(JobPhase.PAUSED),), id="suspended"),
+        *(
+            pytest.param((ending(end),), id=end.value)
+            for end in (JobEnd.PREEMPTED, JobEnd.NODE_FAIL, JobEnd.BOOT_FAIL)
+        ),
         pytest.param((), id="forgotten"),
     ],
 )
-def test_a_pod_whose_job_is_over_gets_no_more_than_the_cap(jobs: tuple[SlurmJob, ...]) -> None:
+def test_a_pod_whose_job_ended_for_no_doing_of_its_user_gets_no_more_than_the_cap(
+    jobs: tuple[SlurmJob, ...],
+) -> None:
     (action,) = decide(stopping(), *jobs).actions
 
     assert isinstance(action, Shorten)
@@ -53,8 +58,46 @@ def test_a_pod_whose_job_is_over_gets_no_more_than_the_cap(jobs: tuple[SlurmJob,
     assert "caps.grace_s" in action.message
 
 
+@pytest.mark.parametrize(
+    "job",
+    [
+        *(
+            pytest.param(ending(end), id=end.value)
+            for end in JobEnd
+            if end not in (JobEnd.PREEMPTED, JobEnd.NODE_FAIL, JobEnd.BOOT_FAIL)
+        ),
+        pytest.param(build.job(JobPhase.PAUSED), id="suspended"),
+    ],
+)
+def test_a_pod_whose_job_its_user_can_end_gets_no_more_than_slurm_gives_its_own(
+    job: SlurmJob,
+) -> None:
+    (action,) = decide(stopping(600), job).actions
+
+    assert isinstance(action, Shorten)
+    assert 30 == action.grace_s
+    assert "no job pays for more" in action.message
+    assert (Wait(),) == decide(stopping(30), job).actions
+
+
+@pytest.mark.parametrize("limit_min", [60, None])
+def test_a_pod_whose_job_has_given_up_its_node_gets_no_more_than_slurm_gives_its_own(
+    limit_min: int | None,
+) -> None:
+    job = replace(
+        build.job(JobPhase.RUNNING),
+        time_limit_min=limit_min,
+        ends_at=NOW + timedelta(hours=1) if limit_min else None,
+    )
+
+    (action,) = decide(stopping(600), job, released=build.SLURM_NODE).actions
+
+    assert isinstance(action, Shorten)
+    assert 30 == action.grace_s
+
+
 def test_a_grace_within_the_cap_is_its_owners_business() -> None:
-    assert (Wait(),) == decide(stopping(600), ending(JobEnd.CANCELLED)).actions
+    assert (Wait(),) == decide(stopping(600), ending(JobEnd.PREEMPTED)).actions
 
 
 def test_while_its_job_runs_a_pod_may_take_its_time() -> None:
@@ -85,18 +128,51 @@ def test_a_shortened_grace_does_not_end_the_wait_for_containers() -> None:
     assert 60 + 10 + 2 == action.minutes
 
 
-@pytest.mark.parametrize(("grace_s", "sent"), [(YEARS_S, 600), (601, 600), (600, None), (5, None)])
-def test_an_eviction_grants_no_more_than_the_cap(grace_s: int, sent: int | None) -> None:
-    evict = Evict(cause=Cause.CANCELLED, message="over")
-    pod = replace(build.bound(), grace_s=grace_s)
+@pytest.mark.parametrize(
+    ("cause", "job", "most_s"),
+    [
+        (Cause.PREEMPTED, ending(JobEnd.PREEMPTED), 600),
+        (Cause.NODE_FAIL, ending(JobEnd.NODE_FAIL), 600),
+        (Cause.LOST, build.waiting(), 600),
+        (Cause.TIME_LIMIT, build.job(), 600),
+        (Cause.MEMBER_FAILED, build.job(), 600),
+        (Cause.TIME_LIMIT, ending(JobEnd.TIMEOUT), 30),
+        (Cause.CANCELLED, ending(JobEnd.CANCELLED), 30),
+        (Cause.ENDED, ending(JobEnd.COMPLETED), 30),
+        (Cause.ENDED, None, 30),
+        (Cause.SUSPENDED, build.job(JobPhase.PAUSED), 30),
+        (Cause.RELEASED, build.job(), 30),
+    ],
+)
+@pytest.mark.parametrize("over_s", [-5, 0, 1, YEARS_S])
+def test_an_eviction_grants_no_more_than_the_cap_or_slurms_own_if_no_job_pays(
+    cause: Cause, job: SlurmJob | None, most_s: int, over_s: int
+) -> None:
+    evict = Evict(cause=cause, message="over")
+    pod = replace(build.bound(), grace_s=most_s + over_s)
 
-    bounded = graces.limit_grace(pod, Decision(actions=(evict, Wait()), reason="why"), POLICY)
+    bounded = graces.limit_grace(pod, job, Decision(actions=(evict, Wait()), reason="why"), POLICY)
 
+    sent = most_s if over_s > 0 else None
     assert (replace(evict, grace_s=sent), Wait()) == bounded.actions
+
+
+def test_a_cap_below_slurms_own_holds_for_all() -> None:
+    policy = Deadlines(caps=Caps(grace_s=10))
+    evict = Evict(cause=Cause.CANCELLED, message="over")
+    decision = Decision(actions=(evict,), reason="why")
+
+    bounded = graces.limit_grace(
+        replace(build.bound(), grace_s=11), ending(JobEnd.CANCELLED), decision, policy
+    )
+
+    assert (replace(evict, grace_s=10),) == bounded.actions
 
 
 def test_what_evicts_nobody_is_left_as_it_is() -> None:
     end = EndPod(cause=Cause.CANCELLED, message="over")
     decision = Decision(actions=(end,), reason="why")
 
-    assert decision == graces.limit_grace(replace(build.gated(), grace_s=YEARS_S), decision, POLICY)
+    assert decision == graces.limit_grace(
+        replace(build.gated(), grace_s=YEARS_S), build.ended(), decision, POLICY
+    )

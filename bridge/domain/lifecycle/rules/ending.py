@@ -17,17 +17,21 @@ DOWN would end their jobs too."""
 
 
 def let_stop(case: Case) -> Decision:
-    """Wait; if its grace period exceeds the cap: Shorten."""
+    """Wait; if its grace period is too long: Shorten."""
     return graces.shorten(case) or _wait_for_containers(case)
 
 
 def hold(case: JobCase) -> Decision:
-    """Wait; near its time limit: SetTimeLimit; beyond it, if its grace exceeds the cap: Shorten."""
+    """Wait; near its time limit: SetTimeLimit.
+
+    Beyond it, or if its job has given up the node, if its grace period is too long: Shorten.
+    """
     limit = limit_of(case)
+    is_over = limit is not None and case.facts.now >= limit.runs_out_at
+    if (is_over or case.facts.released) and (shorter := graces.shorten(case)):
+        return shorter
     if limit is None:
         return _wait_for_containers(case)
-    if case.facts.now >= limit.runs_out_at and (shorter := graces.shorten(case)):
-        return shorter
     remaining = limit.extension_due_at - case.facts.now
     if remaining <= timedelta(0):
         return extend(case, limit)
