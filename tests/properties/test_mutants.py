@@ -216,7 +216,7 @@ MUTANTS = [
     Mutant(
         name="forgets why it evicted",
         file="lifecycle/outcome.py",
-        before="return next((c for c in Cause if c.value == condition.reason and not c.is_disruption), None)",
+        before="return next((cause for cause in Cause if cause.value == condition.reason), None)",
         after="return None",
         trouble=("a time limit",),
     ),

@@ -8,14 +8,15 @@ remembered, and once the placeholders are back it closes by itself.
 
 It is for losses only (`Cause.is_loss`). A cancel, a preemption, a limit, a job that was made smaller
 were meant for that very job, and its user can bring them about: their pods go, however many they
-are. Otherwise a user who cancels enough of their own jobs would go on computing without any.
+are. Otherwise a user who cancels enough of their own jobs would go on computing without any. They
+do not count either while their containers stop, when Slurm has forgotten their jobs in the meantime.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from bridge.domain.lifecycle import reasons
+from bridge.domain.lifecycle import outcome, reasons
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 
@@ -67,6 +68,9 @@ def evict_until(text: str) -> datetime:
 
 
 def _is_bereft(pod: Pod, job: SlurmJob | None, now: datetime) -> bool:
+    if job is None and pod.is_deleting:
+        cause = outcome.cause_of_eviction(pod)
+        return cause is not None and cause.is_loss
     if job is None:
         return pod.start_time is not None and now - pod.start_time > _READ_BY_NOW
     if job.phase is not JobPhase.ENDED or job.end is None:

@@ -132,14 +132,20 @@ def ended_by_itself(pod: Pod) -> bool:
 
 
 def evicted_for(pod: Pod) -> Cause | None:
-    """Return the cause of our eviction if we blamed the pod, as our own condition says.
+    """Return the cause of our eviction if we blamed the pod.
 
     None: we did not evict it, or did for another cause.
     """
+    cause = cause_of_eviction(pod)
+    return None if cause is None or cause.is_disruption else cause
+
+
+def cause_of_eviction(pod: Pod) -> Cause | None:
+    """Return why we evicted the pod, as our own condition says; None if we did not."""
     condition = pod.condition(names.ALLOCATED_CONDITION)
     if condition is None or condition.status == "True":
         return None
-    return next((c for c in Cause if c.value == condition.reason and not c.is_disruption), None)
+    return next((cause for cause in Cause if cause.value == condition.reason), None)
 
 
 def _was_stopped(container: Container, deleted_at: datetime) -> bool:

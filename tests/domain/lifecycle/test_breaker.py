@@ -11,8 +11,9 @@ from bridge.domain.lifecycle.actions import Action, Cancel, Cause, Evict, OwnCau
 from bridge.domain.lifecycle.breaker import Limits, Tally
 from bridge.domain.lifecycle.decision import Decision, Facts, Fit
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
-from bridge.domain.model.pods import Pod
+from bridge.domain.model.pods import Condition, Pod
 from bridge.domain.observation.view import Evidence, View
+from slurmruntime.values import names
 from tests.make import lives as build
 from tests.make.lives import NOW
 
@@ -32,6 +33,12 @@ LIMITS = Limits(share=0.3, always=20)
 )
 def test_too_much_is_more_than_both_limits(running: int, bereft: int, expected: bool) -> None:
     assert expected is Tally(running, (build.bound(),) * bereft).is_too_much(LIMITS)
+
+
+def evicted(cause: Cause) -> Pod:
+    """A pod that we evicted, and whose containers still run."""
+    condition = Condition(type=names.ALLOCATED_CONDITION, status="False", reason=cause.value)
+    return replace(build.deleting(build.bound()), conditions=(condition,))
 
 
 @pytest.mark.parametrize(
@@ -60,6 +67,9 @@ def test_too_much_is_more_than_both_limits(running: int, bereft: int, expected: 
             (1, 1),
             id="on its way out for it",
         ),
+        pytest.param(
+            evicted(Cause.LOST), None, (1, 1), id="on its way out, and forgotten by Slurm"
+        ),
         pytest.param(build.deleting(build.bound()), build.job(), (1, 0), id="deleted by somebody"),
         pytest.param(build.placed(), build.ended(JobEnd.NODE_FAIL), (0, 0), id="not bound"),
         pytest.param(build.succeeded(), build.ended(JobEnd.NODE_FAIL), (0, 0), id="over"),
@@ -71,6 +81,21 @@ def test_a_running_pod_that_has_lost_its_placeholder_is_counted(
     tally = breaker.tally([(pod, job)], NOW)
 
     assert expected == (tally.running, len(tally.bereft))
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        *(evicted(cause) for cause in Cause if not cause.is_loss),
+        build.deleting(build.bound()),
+    ],
+)
+def test_a_pod_that_stops_for_another_reason_does_not_count_once_slurm_has_forgotten_its_job(
+    pod: Pod,
+) -> None:
+    tally = breaker.tally([(pod, None)] * 100, NOW)
+
+    assert not tally.is_too_much(LIMITS)
 
 
 def decide(pod: Pod, view: View, *, held: bool = True) -> Decision:
