@@ -123,6 +123,7 @@ docs: venv
 	$(BIN)/python -m docs.generate.workloads < docs/workloads.md > docs/workloads.md.new && mv docs/workloads.md.new docs/workloads.md
 	$(BIN)/python -m docs.generate.attacks < docs/security.md > docs/security.md.new && mv docs/security.md.new docs/security.md
 	$(BIN)/python -m docs.generate.stolen < docs/security.md > docs/security.md.new && mv docs/security.md.new docs/security.md
+	$(BIN)/python -m docs.generate.safeguards < docs/security.md > docs/security.md.new && mv docs/security.md.new docs/security.md
 	$(BIN)/python -m docs.generate.bounds < docs/security.md > docs/security.md.new && mv docs/security.md.new docs/security.md
 	$(BIN)/python -m docs.generate.annotations < docs/annotations.md > docs/annotations.md.new && mv docs/annotations.md.new docs/annotations.md
 	$(BIN)/python -m docs.generate.reasons > docs/reasons.md

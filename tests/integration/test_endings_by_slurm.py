@@ -64,6 +64,11 @@ def test_a_pod_whose_slurm_node_fails_is_evicted(worlds: Worlds) -> None:
     assert "NODE_FAIL" == worlds.await_accounted(uid).state
 
 
+@pytest.mark.safeguard(
+    "suspension",
+    "a Slurm user suspends an own job, whose containers run on",
+    "30 s of grace, not charged; with `controllers.suspended: keep`, which is not the default, as long as they like",
+)
 @pytest.mark.attack(
     "suspend one's own running job, so that its pod computes on without a limit and without being charged",
     "the pod is evicted (`controllers.suspended`)",
@@ -87,6 +92,11 @@ def test_a_suspended_pod_is_evicted(worlds: Worlds) -> None:
 @pytest.mark.attack(
     "cancel one's own running job, and let its containers use a grace period of an hour, again and again",
     "the containers get 30 s, as a native job does, however the user ends their job in Slurm",
+)
+@pytest.mark.safeguard(
+    "grace",
+    "a Slurm user cancels an own running job, whose pod asks for a grace period of an hour",
+    "30 s, as a native job gets (`KillWait`). Who needs longer deletes the pod: its job goes on meanwhile, and is charged",
 )
 def test_who_cancels_an_own_job_gets_no_longer_grace_than_slurm_gives(worlds: Worlds) -> None:
     stubborn = played(stop_seconds=3600)

@@ -29,6 +29,11 @@ def test_a_labelled_node_is_registered_as_big_as_what_daemons_leave_of_it(
     assert [names.MANAGED_NODE_TAINT] == machine.taints()
 
 
+@pytest.mark.safeguard(
+    "fillers",
+    "a tenant runs a pod on Slurm's node past Slurm, which no user is charged for",
+    "what it takes, without a charge. No tenant of a bridged namespace can, and elsewhere policies `bypass` and `direct` decide whether a pod may tolerate our taint",
+)
 @pytest.mark.attack(
     "make Slurm start and cancel jobs without end by a pod on its node that it does not know, or have the node drained",
     "fillers hold what such pods take; they drain no node in use",

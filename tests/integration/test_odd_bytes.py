@@ -51,6 +51,11 @@ def test_pods_are_placed_and_completed_beside_a_strangers_job_with_an_odd_name(
         worlds.await_pod(name, is_released)
 
 
+@pytest.mark.safeguard(
+    "doubt",
+    "a Slurm user gives an own job a name that cannot be read, so that it is unknown what became of it",
+    "nothing: flags and `admin_comment` say whose job it is, and only Slurm's operators write them",
+)
 @pytest.mark.attack(
     "give the job of one's own pod a name with bytes that are not text",
     "flags and `admin_comment` say whose job it is; odd bytes elsewhere are replaced",

@@ -72,6 +72,11 @@ def test_after_three_times_nothing_is_submitted_any_more(
     wait_until(lambda: not worlds.live(uid), PATIENCE_S, sandbox=full_sandbox)
 
 
+@pytest.mark.safeguard(
+    "second reading",
+    "a Slurm user makes an own running gang smaller",
+    "the seconds until Slurm is read twice, and 30 s of grace",
+)
 @pytest.mark.attack(
     "make one's own running gang smaller, and keep its pods on the nodes",
     "pods on nodes that the job gave up are evicted",

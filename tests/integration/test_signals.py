@@ -47,6 +47,11 @@ def answers(sandbox: Sandbox) -> int:
     return calls(sandbox, "slurm", "controllers")[OPERATION]
 
 
+@pytest.mark.safeguard(
+    "silence",
+    "a Slurm user signals or suspends an own job, so that a pod without limits has its node alone",
+    "some seconds, until the node controller has answered for the slurmd",
+)
 @pytest.mark.parametrize(
     "command",
     [

@@ -83,6 +83,11 @@ def test_a_running_pod_that_has_lost_its_placeholder_is_counted(
     assert expected == (tally.running, len(tally.bereft))
 
 
+@pytest.mark.safeguard(
+    "circuit breaker",
+    "a user has many own pods stop until Slurm has forgotten their jobs, to hold back other users' evictions",
+    "nothing: pods that are being deleted count only if they were evicted for a loss",
+)
 @pytest.mark.parametrize(
     "pod",
     [
@@ -116,6 +121,11 @@ def test_what_has_lost_its_placeholder_stays_and_is_told_so_while_the_breaker_is
     assert isinstance(goes.actions[0], Evict)
 
 
+@pytest.mark.safeguard(
+    "circuit breaker",
+    "a Slurm user ends many own jobs: cancels them, completes them, lowers their limits",
+    "nothing: only failed nodes and lost jobs count, which no user of Slurm brings about",
+)
 @pytest.mark.parametrize(
     ("pod", "job"),
     [

@@ -38,6 +38,11 @@ def test_nothing_is_left_undone_for_it() -> None:
     assert (EXCUSE, Release()) == crashes.excuse(CRASHED, decision).actions
 
 
+@pytest.mark.safeguard(
+    "excuse",
+    "a tenant has a pod fail, or deletes it",
+    "nothing: only a kubelet reports a container that it lost with its machine",
+)
 @pytest.mark.parametrize(
     "pod",
     [

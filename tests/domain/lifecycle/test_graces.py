@@ -58,6 +58,11 @@ def test_a_pod_whose_job_ended_for_no_doing_of_its_user_gets_no_more_than_the_ca
     assert "caps.grace_s" in action.message
 
 
+@pytest.mark.safeguard(
+    "grace",
+    "a user deletes an own pod with a long grace period, and then ends its job in Slurm",
+    "30 s from the deletion on",
+)
 @pytest.mark.parametrize(
     "job",
     [
@@ -128,6 +133,11 @@ def test_a_shortened_grace_does_not_end_the_wait_for_containers() -> None:
     assert 60 + 10 + 2 == action.minutes
 
 
+@pytest.mark.safeguard(
+    "grace",
+    "a Slurm user ends an own job in any way that Slurm lets them: `scancel`, a limit that is over, an end by RPC, suspending, shrinking",
+    "30 s. After a preemption or the loss of a node, `caps.grace_s` at most, as after one that a user causes by another job of their own",
+)
 @pytest.mark.parametrize(
     ("cause", "job", "most_s"),
     [

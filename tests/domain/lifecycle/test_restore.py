@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from bridge.domain.lifecycle import evidence
 from bridge.domain.lifecycle.actions import (
     Action,
     Adopt,
@@ -17,6 +18,7 @@ from bridge.domain.lifecycle.actions import (
     Wait,
 )
 from bridge.domain.lifecycle.decision import Facts, SubmitRefusal
+from bridge.domain.lifecycle.evidence import AccountingRecord
 from bridge.domain.model import grant
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.jobs import JobEnd, SlurmJob
@@ -67,6 +69,48 @@ def test_a_stand_in_that_could_never_run_says_nothing_about_the_pod() -> None:
 
     assert tell.reason == "PlaceholderLost"
     assert "Slurm job 9 could never run" in tell.message
+
+
+def ended_as(state: str, *, after: timedelta = timedelta(hours=1), by: str = "") -> Evidence:
+    """What a job's end in slurmdbd says, once slurmctld has forgotten it."""
+    record = AccountingRecord(
+        states=frozenset({state}), started_at=NOW, ended_at=NOW + after, ended_by=by
+    )
+    return evidence.verdict(record, is_up_to_date=True)
+
+
+@pytest.mark.safeguard(
+    "doubt",
+    "a Slurm user ends an own job, and Slurm forgets it before our programs are back",
+    "nothing: slurmdbd knows its end, and who cancelled it, and the pod is evicted",
+)
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(ended_as("CANCELLED", by="alice"), id="cancelled"),
+        pytest.param(ended_as("CANCELLED", after=timedelta(0), by="alice"), id="at once"),
+        pytest.param(ended_as("COMPLETED", after=timedelta(seconds=1)), id="completed"),
+        pytest.param(ended_as("FAILED", after=timedelta(0)), id="failed"),
+        pytest.param(ended_as("TIMEOUT"), id="time limit"),
+        pytest.param(ended_as("DEADLINE"), id="deadline"),
+        pytest.param(ended_as("PREEMPTED"), id="preempted by another one"),
+    ],
+)
+def test_who_ends_an_own_job_leaves_no_doubt(end: Evidence) -> None:
+    (evict,) = actions(forgotten(whole(build.bound()), end))
+
+    assert isinstance(evict, Evict)
+
+
+@pytest.mark.safeguard(
+    "restore",
+    "a Slurm user completes an own job in the second in which it began, so that it looks like one that Slurm lost",
+    "the same job again, on the same nodes, and charged: no pod runs without one",
+)
+def test_who_completes_an_own_job_at_once_gets_it_again() -> None:
+    runaway = ended_as("COMPLETED", after=timedelta(0))
+
+    assert (Restore(lost="sluid-4711"),) == actions(forgotten(whole(build.bound()), runaway))
 
 
 @PLACED
@@ -121,6 +165,12 @@ class TestForgotten:
 
         assert "names workload ring" in message
 
+    @pytest.mark.safeguard(
+        "restore",
+        "once Slurm has lost its state, a Slurm user reaches an own limit by other jobs, so that the new one is refused",
+        "running on without a job until one is taken or an administrator deletes the pod. It is reported "
+        "(`PlaceholderLost`, `slurm_bridge_pods_without_job`); only administrators can make Slurm lose its state",
+    )
     def test_is_kept_when_a_new_one_is_refused_and_told_why(self, pod: Pod) -> None:
         refusal = SubmitRefusal(attempts=1, at=NOW, text="Invalid qos")
         facts = replace(forgotten(pod, Evidence.LOST), refusal=refusal)

@@ -91,6 +91,11 @@ def test_a_job_is_extended_by_the_pods_grace_before_slurm_ends_it() -> None:
     assert (set_limit(60 + 10 + 2, true_min=60, expected_min=60),) == decision.actions
 
 
+@pytest.mark.safeguard(
+    "extension",
+    "a tenant asks for a short limit, to start early, and for a long grace period, to run on",
+    "at most `caps.grace_s` beyond the limit, which is charged; SIGTERM comes at the limit. Who wants Slurm's own 30 s sets that cap",
+)
 @pytest.mark.parametrize(("grace_s", "deletion_grace_s"), [(10**9, 0), (30, 10**9)])
 def test_a_job_is_extended_by_the_cap_at_most(grace_s: int, deletion_grace_s: int) -> None:
     pod = replace(build.bound(), grace_s=grace_s, deletion_grace_s=deletion_grace_s)
@@ -127,6 +132,11 @@ def test_an_administrators_limit_stands_and_what_we_recorded_is_void() -> None:
     assert (90, False, NOW + 30 * MINUTE) == (limit.true_min, limit.is_extended, limit.runs_out_at)
 
 
+@pytest.mark.safeguard(
+    "extension",
+    "a Slurm user lowers the limit of an own job while it is extended",
+    "nothing: the true limit never rises by that",
+)
 @pytest.mark.parametrize(
     ("shown_min", "true_min"), [(63, 60), (62, 60), (61, 60), (60, 60), (45, 45)]
 )

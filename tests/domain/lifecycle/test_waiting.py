@@ -147,6 +147,9 @@ class TestSubmitting:
         pod = told(facts.pod, tell)
         assert (Wait(),) == actions(build.facts(pod)), "Slurm has forgotten them meanwhile"
 
+    @pytest.mark.safeguard(
+        "back-off", "a tenant makes own jobs start in vain", "nothing: only its own pods wait"
+    )
     def test_submits_no_more_for_an_hour_after_six_misfits_and_says_so(self) -> None:
         ends = [build.ended(number=number, cause=OwnCause.MISFIT) for number in range(4711, 4717)]
         long_ago = NOW - timedelta(minutes=10)

@@ -71,6 +71,16 @@ def test_slurm_holds_a_node_for_a_pod(cell: tuple[Row, Column], expected: Hold) 
     assert expected is node_hold.hold_for(GRANTED, cell, Evidence.LOST, None)
 
 
+@pytest.mark.safeguard(
+    "hold",
+    "a Slurm user ends an own job, so that its node is kept for the pod that still runs there",
+    "nothing: Slurm gives the node to others at once; it is kept only for jobs that have not ended",
+)
+@pytest.mark.parametrize("row", Row)
+def test_nothing_is_kept_for_a_pod_whose_job_has_ended(row: Row) -> None:
+    assert Hold.HELD is node_hold.hold_for(GRANTED, (row, Column.ENDED), Evidence.NONE, None)
+
+
 @pytest.mark.parametrize(
     ("pod", "evidence", "refusal", "expected"),
     [

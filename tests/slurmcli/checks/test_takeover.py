@@ -95,6 +95,11 @@ def test_the_pods_of_one_job_are_a_gang_in_the_order_of_its_nodes() -> None:
     ]
 
 
+@pytest.mark.safeguard(
+    "take-over",
+    "a tenant writes the marks of SchedMD's bridge on a pod, to be taken over with a job of others",
+    "nothing: mark, label, node and state must agree, and only Slurm's operators write the mark on a job",
+)
 @pytest.mark.parametrize(
     ("pods", "job", "why"),
     [
