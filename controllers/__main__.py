@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bridge.domain.lifecycle.breaker import Limits
 from bridge.domain.lifecycle.decision import Actor, Deadlines
 from bridge.domain.model.claims import profiles
+from bridge.domain.model.hybrid import HybridRule
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.decision import NodeSettings
 from bridge.domain.nodes.spec import Publishing
@@ -285,7 +286,7 @@ def build_fillers(term: Leadership, nodes: NodeController, holdings: Holdings) -
         use=NodeUse(kube_nodes=mirror.kube_nodes, bound=mirror.bound, holdings=holdings),
         placeholders=term.placeholders,
         book=nodes.book,
-        publishing=node_settings(program).publishing,
+        settings=node_settings(program),
         clock=program.clock,
     )
 
@@ -318,6 +319,7 @@ def node_settings(program: Program) -> NodeSettings:
         ),
         policy=node_state.NodeRules(
             drain_conditions=frozenset(controllers.drain_conditions),
+            hybrid=HybridRule(program.settings.nodes.hybrid),
             cordons=controllers.cordon_drained_nodes,
             device_patience=timedelta(seconds=controllers.device_patience_s),
         ),

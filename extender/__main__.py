@@ -8,8 +8,10 @@ from functools import partial
 from bridge.domain.lifecycle.decision import Actor, Deadlines, WhenFull
 from bridge.domain.model.claims import profiles
 from bridge.domain.model.claims.profiles import Profiles
+from bridge.domain.model.hybrid import HybridRule
 from bridge.escrow import service as escrow
 from bridge.escrow.job_hints import JobHints
+from bridge.escrow.questions import Questions
 from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.reconcile.informers import Mirror
@@ -29,7 +31,7 @@ from extender.claims.giving import DeviceCaches, DeviceCounting, Devices
 from extender.claims.known import KnownClaims
 from extender.cpus import CpuReader
 from extender.gathering import Gatherer, PolicySource
-from extender.nodes import BridgedNodes, NodeCaches, Units
+from extender.nodes import BridgedNodes, NodeCaches, Sharing, Units
 from extender.owners import Owners
 from extender.side import LedSince, Placement, Workloads
 from extender.submitting import Submitter
@@ -116,7 +118,8 @@ async def place(
     )
     if hints is not None:
         hints.lead(term.placeholders)
-    bridged = build_bridged_nodes(term)
+    questions = Questions.of(program)
+    bridged = build_bridged_nodes(term, questions)
     owners = Owners(Objects(program.kube), program.clock, program.events)
     waker = build_waker(term) if program.settings.slurm.kick else None
     if waker:  # jobs end only on the controllers' side, which may run in this process, too
@@ -156,6 +159,9 @@ async def place(
         cpus=CpuReader(term.program.slurm) if term.program.settings.agent.pin_cores else None,
     )
     async with asyncio.TaskGroup() as group:
+        group.create_task(bridged.list_first(stop))
+        if escrow.is_on(program):
+            group.create_task(questions.run(stop))
         if waker:
             group.create_task(waker.run(stop))
         group.create_task(build_binder(term, bridged, claims).run(stop, workers=placement.workers))
@@ -206,7 +212,7 @@ def deadlines(settings: Settings) -> Deadlines:
     )
 
 
-def build_bridged_nodes(term: Leadership) -> BridgedNodes:
+def build_bridged_nodes(term: Leadership, questions: Questions) -> BridgedNodes:
     """Build the view of the nodes of both systems."""
     program, mirror = term.program, term.mirror
     return BridgedNodes(
@@ -218,6 +224,9 @@ def build_bridged_nodes(term: Leadership) -> BridgedNodes:
             gpu_resources=program.settings.controllers.gpu_resources,
             resources=request_defaults.counted_as(program.settings),
             milli_per_cpu=program.settings.slurm.milli_cpu_per_cpu,
+        ),
+        sharing=Sharing(
+            rule=HybridRule(program.settings.nodes.hybrid), asked_at=lambda: questions.asked_at
         ),
         clock=program.clock,
     )

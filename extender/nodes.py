@@ -1,23 +1,28 @@
 """The nodes that both systems know: where a pod may go, and whether it fits by Kubernetes' accounting."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from bridge.domain.lifecycle.decision import Fit
-from bridge.domain.model.devices import exactness
+from bridge.domain.model import hybrid
+from bridge.domain.model.hybrid import HybridRule
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import NOBODY, BoundPod, Neighbours, Pod
 from bridge.domain.nodes import vacating
 from bridge.domain.request import candidates, fit
 from bridge.domain.request.candidates import Pool
+from bridge.domain.request.fit import KubeLimits
 from bridge.reconcile.nodes import KubeNodes, bound_to, taken_by
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import nodes as slurm_nodes
+from slurmclient.errors import SlurmError
 from slurmruntime.kube.cache import Cache
 from slurmruntime.model import nodes
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
-from slurmruntime.process.clock import Clock
+from slurmruntime.process.clock import Clock, pause
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values import names
 from slurmruntime.values.ids import ClusterId, KubeNode, SlurmNode
@@ -27,6 +32,7 @@ _POOL_LASTS_S = 10.0
 _DOUBTFUL_POOL_LASTS_S = 1.0
 """The same for a list that is empty, or lacks nodes of the previous one. At a reconfigure, slurmctld
 forgets the features by which we know our nodes, until the controllers set them again."""
+_FIRST_AGAIN_S = 1.0
 _PAUSES = 4
 """Where nodes change all the time, a fifth of the time is spent on lists (one of two thousand nodes can
 take two seconds), and as much on pairing the last list with Kubernetes' nodes."""
@@ -58,6 +64,15 @@ class Units:
     """Kubernetes millicores per Slurm CPU."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """How native jobs and pods share hybrid nodes."""
+
+    rule: HybridRule
+    asked_at: Callable[[], datetime | None] = lambda: None
+    """When slurmctld's script last asked about any job; None if never."""
+
+
 class BridgedNodes:
     """Nodes and their pods, from the informers' caches and Slurm's list."""
 
@@ -69,6 +84,7 @@ class BridgedNodes:
         caches: NodeCaches,
         placeholders: Placeholders,
         units: Units,
+        sharing: Sharing,
         clock: Clock,
     ) -> None:
         """Start with nothing known of Slurm.
@@ -76,6 +92,7 @@ class BridgedNodes:
         Args:
             placeholders: the leader's view of Slurm's jobs.
             units: how amounts are counted.
+            sharing: how hybrid nodes are shared.
         """
         self._slurm = slurm
         self._cluster = cluster
@@ -86,6 +103,7 @@ class BridgedNodes:
         self._ours_on = caches.pods.index(taken_by)
         self.by_name = KubeNodes(caches.kube_nodes)
         self._units = units
+        self._sharing = sharing
         self._listing = asyncio.Lock()
         self._edits = 0
         """Number of times that a node was added, removed or edited in Kubernetes."""
@@ -97,8 +115,8 @@ class BridgedNodes:
         self._pool = candidates.Pool(cluster_feature=nodes.cluster_feature(cluster))
         self._paired_edits = 0
         self._pair_again_at = 0.0
-        self._gres: Mapping[SlurmNode, str] = {}
-        """The GRES of each node as of the last list."""
+        self._records: Mapping[SlurmNode, SlurmNodeFacts] = {}
+        """Bridged nodes as of the last list."""
         self._on_edited: Callable[[], None] = lambda: None
         caches.kube_nodes.subscribe(self._edited)
 
@@ -122,7 +140,7 @@ class BridgedNodes:
             return self._pool
 
     async def _list(self, began: float) -> None:
-        edits, before = self._edits, self._gres.keys()
+        edits, before = self._edits, self._records.keys()
         self._listed = await slurm_nodes.listing(self._slurm)
         self._pair(self._listed)
         now, current = self._clock.monotonic(), self._pool.nodes.keys()
@@ -134,14 +152,22 @@ class BridgedNodes:
     def _pair(self, listed: Sequence[SlurmNodeFacts]) -> None:
         began = self._clock.monotonic()
         self._pool = candidates.pool(self._kube_nodes.values(), listed, self._cluster)
-        self._gres = {name: node.slurm.gres for name, node in self._pool.nodes.items()}
+        self._records = {name: node.slurm for name, node in self._pool.nodes.items()}
         now = self._clock.monotonic()
         self._pair_again_at = now + min(_PAUSES * (now - began), _LONGEST_UNPAIRED_S)
         self._paired_edits = self._edits
 
     def gres(self, slurm_node: SlurmNode) -> str | None:
         """Return the GRES of a node as of the last list; None if it was not in it."""
-        return self._gres.get(slurm_node)
+        record = self._records.get(slurm_node)
+        return record.gres if record else None
+
+    async def list_first(self, stop: asyncio.Event) -> None:
+        """List Slurm's nodes once: a placeholder from before may start before the first submit."""
+        while self._listed is None and not stop.is_set():
+            with contextlib.suppress(SlurmError):
+                await self.ensure_listed()
+            await pause(_FIRST_AGAIN_S, stop)
 
     async def ensure_listed(self) -> None:
         """List Slurm's nodes if no submit has done so yet: binding needs the list.
@@ -185,9 +211,23 @@ class BridgedNodes:
             return fit.FitResult(busy, result.text)
         if result.fit is not Fit.FITS or facts is None:
             return result
-        gres = self._gres.get(nodes.slurm_name(facts))
-        if unsafe := exactness.why_refused(pod.demand, facts, gres, self._units.gpu_resources):
+        takes_turns = self._sharing.rule is HybridRule.ALTERNATE and nodes.is_hybrid(facts)
+        if takes_turns and self._listed is None:
+            return fit.FitResult(Fit.UNHELD, "Slurm's nodes have not been listed yet")
+        gres = self.gres(nodes.slurm_name(facts))
+        limits = KubeLimits(
+            counted=self._units.gpu_resources,
+            hybrid=self._sharing.rule,
+            has_whole_node=hybrid.has_whole_nodes(job, self._records),
+        )
+        if unsafe := limits.why_unsafe(pod.demand, facts, gres):
             return fit.FitResult(Fit.MISFIT, unsafe)
+        asked_at = self._sharing.asked_at()
+        unheld = hybrid.why_unheld(
+            facts, self._sharing.rule, asked_at=asked_at, started_at=job.started_at
+        )
+        if unheld:
+            return fit.FitResult(Fit.UNHELD, unheld)
         present = [other for other in ours if not other.is_terminal]
         leaving = outlived | {other.uid for other in present if other.is_deleting}
         overlap = vacating.overlap(

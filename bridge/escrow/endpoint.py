@@ -49,15 +49,25 @@ class _Message(Struct, frozen=True):
 
 
 def create(
-    *, tokens: Tokens, until_free: UntilFree, hints: HintReceiver, metrics: Metrics
+    *,
+    tokens: Tokens,
+    until_free: UntilFree,
+    note: Callable[[], Awaitable[None]],
+    hints: HintReceiver,
+    metrics: Metrics,
 ) -> ASGIApp:
-    """Build the ASGI application."""
+    """Build the ASGI application.
+
+    Args:
+        note: remembers that a start was asked about, before it is answered.
+    """
 
     async def start(request: Request) -> Response:
         job_id = await _job_id(request, metrics)
         if isinstance(job_id, Response):
             return job_id
         hints.started(job_id)
+        await note()
         reason = await until_free(job_id)
         metrics.escrow.answered("wait" if reason else "go")
         return PlainTextResponse(f"wait: {reason}\n" if reason else "go\n")

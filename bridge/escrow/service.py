@@ -5,9 +5,11 @@ from functools import partial
 
 import structlog
 
+from bridge.domain.model.hybrid import HybridRule
 from bridge.escrow import endpoint, shares
 from bridge.escrow.job_hints import JobHints
 from bridge.escrow.launch_gate import LaunchGate
+from bridge.escrow.questions import Questions
 from bridge.escrow.shares import LastCheck
 from bridge.escrow.tokens import Tokens
 from bridge.reconcile.informers import Mirror
@@ -32,13 +34,18 @@ _WATCHES = ("pods", "pods of the binder", "nodes")
 _log = structlog.get_logger(__name__)
 
 
+def is_on(program: Program) -> bool:
+    """Check whether slurmctld's scripts are to be answered."""
+    return HybridRule(program.settings.nodes.hybrid) is HybridRule.ESCROW
+
+
 def parts(program: Program, mirror: Mirror, hints: JobHints) -> tuple[Service, ...]:
     """Return the services that serve slurmctld's scripts; () if the setting is off.
 
     Every replica answers. Readiness does not depend on them: pods are placed without.
     """
     escrow = program.settings.escrow
-    if not escrow.listen:
+    if not is_on(program):
         return ()
     tokens = Tokens(escrow.token_file)
     program.health.register("escrow token", tokens.fault, is_needed=False)
@@ -57,7 +64,11 @@ def parts(program: Program, mirror: Mirror, hints: JobHints) -> tuple[Service, .
         return reason
 
     app = endpoint.create(
-        tokens=tokens, until_free=until_free, hints=hints, metrics=program.metrics
+        tokens=tokens,
+        until_free=until_free,
+        note=Questions.of(program).note,
+        hints=hints,
+        metrics=program.metrics,
     )
     sock = bind(escrow.listen)
 
@@ -87,10 +98,11 @@ def parts(program: Program, mirror: Mirror, hints: JobHints) -> tuple[Service, .
 
 
 def last_check(program: Program, mirror: Mirror) -> LastCheck | None:
-    """Return the check before a pod is bound; None if the setting is off."""
-    if not program.settings.escrow.listen:
+    """Return the check before a pod is bound; None if native jobs may overlap with pods, or no pod goes where any are."""
+    rule = HybridRule(program.settings.nodes.hybrid)
+    if rule not in (HybridRule.ESCROW, HybridRule.ALTERNATE):
         return None
-    return shares.last_check(program.slurm, mirror.kube_nodes)
+    return shares.last_check(program.slurm, mirror.kube_nodes, rule, program.clock)
 
 
 def blind(program: Program) -> str | None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from bridge.domain.model.claims import profiles
 from bridge.domain.model.claims.by_class import Ways
+from bridge.domain.model.hybrid import HybridRule
 from bridge.domain.request.build import Defaults
 from bridge.settings.schema import Settings
 from slurmruntime.values import quantities
@@ -21,6 +22,7 @@ def of(settings: Settings, cluster: ClusterId) -> Defaults:
         default_memory_mib=settings.placement.default_memory_mib,
         default_time_limit_min=settings.placement.default_time_limit_min,
         gpu_resources=counted_as(settings),
+        hybrid=HybridRule(settings.nodes.hybrid),
         devices=ways(settings),
         priority_classes=settings.placement.priority_classes,
         required_limits=settings.placement.required_limits,

@@ -240,6 +240,17 @@ class Controllers(Section):
     )
 
 
+class NodesSection(Section):
+    """How both systems share nodes."""
+
+    hybrid: Literal["escrow", "alternate", "acceptOverlap", ""] = Field(
+        "",
+        description="What keeps native jobs of hybrid nodes off containers of ended jobs that still stop: escrow, slurmctld's script "
+        "(docs/escrow.md); alternate, native jobs and pods take turns; acceptOverlap, nothing. Empty: no pod is placed on a hybrid "
+        "node (docs/nodes.md).",
+    )
+
+
 class CertificatesSection(Section):
     """Certificates that the controllers' leader signs for webhook, extender and kube-scheduler."""
 
@@ -295,6 +306,7 @@ class Settings(Section):
     caps: CapsSection = CapsSection()
     webhook: Webhook = Webhook()
     extender: Extender = Extender()
+    nodes: NodesSection = NodesSection()
     escrow: EscrowSection = EscrowSection()
     controllers: Controllers = Controllers()
     agent: AgentSection = AgentSection()

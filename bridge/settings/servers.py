@@ -1,10 +1,7 @@
 """Settings of the HTTPS servers."""
 
-from typing import Annotated
+from pydantic import Field
 
-from pydantic import AfterValidator, Field
-
-from slurmruntime.settings import values as settings_values
 from slurmruntime.settings.values import Address, Section
 
 
@@ -38,16 +35,10 @@ class Extender(TlsServer):
     )
 
 
-def _address_or_none(text: str) -> str:
-    return text and settings_values.address(text)
-
-
 class EscrowSection(TlsServer):
-    """The HTTPS server for slurmctld's scripts, in extender and controllers: docs/escrow.md."""
+    """The HTTPS server for slurmctld's scripts, in extender and controllers, with nodes.hybrid=escrow: docs/escrow.md."""
 
-    listen: Annotated[str, AfterValidator(_address_or_none)] = Field(
-        "", description="Address and port, such as 0.0.0.0:9443; empty: no server."
-    )
+    listen: Address = Field("0.0.0.0:9443", description="Address and port of the HTTPS server.")
     token_file: str = Field(
         "/etc/slurm-bridge/escrow/token",
         min_length=1,

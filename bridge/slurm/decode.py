@@ -119,6 +119,7 @@ def _merged(components: Sequence[SlurmJob]) -> SlurmJob:
         reason_text=counts.reason_text,
         nodes=tuple(dict.fromkeys(node for component in components for node in component.nodes)),
         tasks=sum(component.tasks for component in components),
+        cpus=sum(component.cpus for component in components),
         shares=(),
         parts=tuple(
             Component(
@@ -204,6 +205,7 @@ def _job(read: DecodeResult[wire.Job]) -> SlurmJob | ForeignJob:
             gres=wired.tres_per_task,
         ),
         shares=shares,
+        cpus=(wired.cpus.positive or 0) if is_running else 0,
         task_grant=granted.task_grant(wired, shares) if is_running else None,
         devices=devices.of(wired, nodes) if is_running else None,
         identity=identity,

@@ -17,11 +17,13 @@ from typing_extensions import override
 
 from bridge.domain.lifecycle import outcome
 from bridge.domain.model import others
+from bridge.domain.model.hybrid import HybridRule
 from bridge.domain.model.pods import BoundPod, Pod
 from bridge.domain.nodes import registration
 from bridge.domain.nodes.decision import NodeFacts, NodePlan, NodeRefusal, NodeSettings
+from bridge.domain.observation import lingering
 from bridge.domain.observation.node_book import Unknown
-from bridge.reconcile.nodes import KubeNodes, bound_to
+from bridge.reconcile.nodes import KubeNodes, bound_to, taken_by
 from controllers.nodes.actuator import NodeActuator, NodePeers
 from controllers.nodes.gathering import JobsOnNodes, NodeCaches, NodeGatherer
 from controllers.nodes.slurm import SlurmNodes
@@ -185,11 +187,19 @@ class NodeController(Keys[SlurmNode]):
         _log.debug("node.left", reason=plan.reason)
 
     def _of_pod(self, old: Pod | None, new: Pod | None) -> Iterator[SlurmNode]:
-        """Yield the pod's node if it is not ready or has crashed; our pods matter only there."""
+        """Yield the pod's node if it is not ready or has crashed, or if its turn may begin or end.
+
+        Our pods matter only there.
+        """
         pod = new or old
         node = self._cache.get(pod.kube_node) if pod and pod.kube_node else None
         if pod and node and (not node.is_ready or outcome.lost_with_node(pod)):
             yield nodes.slurm_name(node)
+        if self._settings.policy.hybrid is HybridRule.ALTERNATE and _runs(old) is not _runs(new):
+            taken = (
+                self._cache.get(name) for other in (old, new) if other for name in taken_by(other)
+            )
+            yield from {nodes.slurm_name(node) for node in taken if node and nodes.is_hybrid(node)}
 
     def _of_other_pod(self, old: BoundPod | None, new: BoundPod | None) -> Iterator[SlurmNode]:
         pod = new or old
@@ -214,6 +224,10 @@ class NodeController(Keys[SlurmNode]):
         wanted = [node.name for node in self._cache.values() if nodes.is_wanted(node)]
         other_pods = (pod for name in wanted for pod in self._others_on.get(name))
         self._metrics.nodes.other_pods(others.count_by_namespace(other_pods))
+
+
+def _runs(pod: Pod | None) -> bool:
+    return pod is not None and lingering.may_run(pod)
 
 
 def _changed(old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> Iterator[SlurmNode]:

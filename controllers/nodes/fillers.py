@@ -19,8 +19,8 @@ from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import BoundPod, Pod
 from bridge.domain.nodes import fillers
+from bridge.domain.nodes.decision import NodeSettings
 from bridge.domain.nodes.fillers import Fill
-from bridge.domain.nodes.spec import Publishing
 from bridge.domain.observation.node_book import NodeBook, Unknown
 from bridge.reconcile.nodes import KubeNodes, bound_to
 from bridge.reconcile.placeholders import Placeholders
@@ -89,7 +89,7 @@ class Fillers:
         use: NodeUse,
         placeholders: Placeholders,
         book: NodeBook,
-        publishing: Publishing,
+        settings: NodeSettings,
         clock: Clock,
     ) -> None:
         """Start with nothing known of Slurm.
@@ -105,7 +105,7 @@ class Fillers:
         self._holdings = use.holdings
         self._placeholders = placeholders
         self._book = book
-        self._publishing = publishing
+        self._settings = settings
         self._clock = clock
         self._known_from: dict[WorkloadKey, float] = {}
         """Per node: readings that began before this time are ignored."""
@@ -172,7 +172,8 @@ class Fillers:
             return
         if slurm_node.is_external is nodes.is_hybrid(kube_node) or nodes.is_parked(slurm_node):
             return  # it is about to change
-        mark = nodes.cluster_feature(self._publishing.cluster)
+        cluster = self._settings.publishing.cluster
+        mark = nodes.cluster_feature(cluster)
         if mark not in slurm_node.features or self._kube_nodes.behind(name) != kube_node.name:
             return
         observation = _Observation(
@@ -185,7 +186,13 @@ class Fillers:
             self._settled[key] = observation
             return
         others = (pod.demand for pod in observation.others if not pod.is_terminal)
-        target = fillers.wanted(kube_node, demand.total(others), slurm_node, self._publishing)
+        target = fillers.wanted(
+            kube_node,
+            demand.total(others),
+            slurm_node,
+            self._settings.publishing,
+            self._settings.policy.hybrid,
+        )
         actions = fillers.decide(target, fillers.offered(slurm_node), observation.held)
         if not actions:
             self._settled[key] = observation
@@ -195,7 +202,7 @@ class Fillers:
                 case Cancel():
                     await self._cancel(key, action)
                 case Fill(share=share):
-                    spec = fillers.spec(kube_node, slurm_node, share, self._publishing.cluster)
+                    spec = fillers.spec(kube_node, slurm_node, share, cluster)
                     await self._submit(key, spec, slurm_node.name)
                 case unreachable:
                     assert_never(unreachable)

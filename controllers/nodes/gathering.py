@@ -20,6 +20,7 @@ from bridge.domain.nodes import hold as node_hold
 from bridge.domain.nodes import named, parking
 from bridge.domain.nodes.decision import Companion, NodeFacts, NodeRefusal
 from bridge.domain.nodes.hold import Backing, Hold
+from bridge.domain.observation import lingering
 from bridge.domain.observation.node_book import NodeBook, Unknown
 from bridge.domain.observation.view import Evidence
 from bridge.reconcile.nodes import KubeNodes, bound_to, taken_by
@@ -223,6 +224,7 @@ class NodeGatherer:
         self._kube_nodes = KubeNodes(caches.kube_nodes)
         self._slices = caches.slices
         self._ours_on = caches.pods.index(bound_to)
+        self._tenants_of = caches.pods.index(taken_by)
         self._daemons_on = caches.bound.index(
             lambda pod: [pod.kube_node] if pod.is_of_the_node else []
         )
@@ -239,6 +241,8 @@ class NodeGatherer:
         self._book = book
         self._clock = clock
         self._leaving_since: dict[SlurmNode, float] = {}
+        self._idle_since: dict[SlurmNode, float] = {}
+        """Since when we have seen no job there; monotonic."""
         self._gone: frozenset[SlurmNode] = frozenset()
         """Nodes that waiting placeholders name, but that are not in Slurm's last list."""
 
@@ -264,6 +268,7 @@ class NodeGatherer:
         """
         kube_node = self._kube_nodes.facts(name)
         daemons = self._daemons_on.get(kube_node.name) if kube_node else []
+        tenants = self._tenants_of.get(kube_node.name) if kube_node else []
         ours = self._ours_on.get(kube_node.name) if kube_node else []
         unsettled = [pod for pod in ours if pod.has_our_finalizer]
         alive = [pod for pod in ours if not pod.is_terminal]
@@ -282,12 +287,21 @@ class NodeGatherer:
             is_crashed=bool(unsettled) and all(map(outcome.lost_with_node, unsettled)),
             named_by=await self._named_by(name, kube_node, slurm_node),
             hold=hold,
+            has_tenants=any(map(lingering.may_run, tenants)),
+            idle_for=self._idle_for(name, slurm_node),
             leader=leader if leader != name else None,
             companions=self._companions.of(name) if leads else (),
             refusal=refusal,
             retry=retry,
             reason_age=None if reason_at is None else self._clock.now() - reason_at,
         )
+
+    def _idle_for(self, name: SlurmNode, slurm_node: SlurmNodeFacts | None) -> timedelta:
+        if slurm_node is None or slurm_node.is_busy:
+            self._idle_since.pop(name, None)
+            return timedelta()
+        now = self._clock.monotonic()
+        return timedelta(seconds=now - self._idle_since.setdefault(name, now))
 
     def missing(self) -> frozenset[SlurmNode]:
         """Return the nodes that waiting placeholders name and Slurm's last list lacks."""

@@ -177,8 +177,10 @@ def _values(instance: Instance, user: Identity, kube_version: str) -> JsonDict:
                 "group": user.name,
                 "account": nss.JOB_USER.name if instance.options.accounting else "",
             },
+            "nodes": {"hybrid": "escrow" if instance.options.escrow else "acceptOverlap"},
             **(copy.deepcopy(_HURRIED) if instance.options.hurried else {}),
         },
+        "escrow": {"hosts": ["127.0.0.1"]},
         "tls": {
             "mode": "secret",
             "secrets": {"webhook": "files", "extender": "files", "scheduler": "files"},

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bridge.domain.model.hybrid import HybridRule
 from slurmcli import access, output, resolving
 from slurmcli.access import Access
 from slurmcli.clusters import operator
@@ -69,7 +70,7 @@ async def _examine(opened: Access, way: Way, release: str) -> Sequence[Finding]:
         cluster=kubernetes.cluster,
         gpu_resources=kubernetes.settings.controllers.gpu_resources,
         milli_per_cpu=kubernetes.settings.slurm.milli_cpu_per_cpu,
-        has_door=bool(kubernetes.settings.escrow.listen) if are_settings_good else None,
+        hybrid=HybridRule(kubernetes.settings.nodes.hybrid) if are_settings_good else None,
         prologs=facts.conf.prologs if facts.conf else None,
         cpu_managers=kubernetes.cpu_managers,
         pins_cores=kubernetes.settings.agent.pin_cores if are_settings_good else None,

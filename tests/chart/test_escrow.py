@@ -1,4 +1,4 @@
-"""The door for slurmctld's scripts: nothing of it without `escrow.enabled`, and with it no way for pods to wait for it."""
+"""The door for slurmctld's scripts: nothing of it without `config.nodes.hybrid: escrow`, and with it no way for pods to wait for it."""
 
 from typing import Any
 
@@ -10,7 +10,8 @@ from tests.chart.conftest import Render
 from tests.chart.rendering import HelmError, Rendered
 
 HOSTS = ["escrow.example.test", "10.0.0.7"]
-ON = {"enabled": True, "hosts": HOSTS}
+ON = {"hosts": HOSTS}
+HELD = {"config": {"nodes": {"hybrid": "escrow"}}}
 WITH_DOOR = {"extender", "controllers"}
 
 
@@ -24,12 +25,12 @@ def pod(chart: Rendered, component: str) -> dict[str, Any]:
 
 
 def test_it_is_off_and_leaves_nothing(chart: Rendered) -> None:
-    assert "" == settings(chart).escrow.listen
+    assert "" == settings(chart).nodes.hybrid
     assert "escrow" not in yaml.safe_dump(chart.manifests)
 
 
 def test_extender_and_controllers_have_a_door_and_the_webhook_has_not(render: Render) -> None:
-    chart = render({"escrow": ON})
+    chart = render({**HELD, "escrow": ON})
     services = chart.of_kind("Service")
     assert "0.0.0.0:9443" == settings(chart).escrow.listen
     for component in WITH_DOOR:
@@ -44,7 +45,7 @@ def test_extender_and_controllers_have_a_door_and_the_webhook_has_not(render: Re
 
 def test_files_are_where_the_settings_look_and_no_pod_waits_for_them(render: Render) -> None:
     """The controllers' leader signs the certificate itself: it must be able to start without."""
-    chart = render({"escrow": {**ON, "existingSecret": "mine", "key": "word"}})
+    chart = render({**HELD, "escrow": {**ON, "existingSecret": "mine", "key": "word"}})
     found = settings(chart).escrow
     for component in WITH_DOOR:
         spec = pod(chart, component)
@@ -64,7 +65,7 @@ def test_files_are_where_the_settings_look_and_no_pod_waits_for_them(render: Ren
 
 
 def test_the_controllers_sign_for_the_names_by_which_slurmctld_calls(render: Render) -> None:
-    chart = render({"escrow": ON})
+    chart = render({**HELD, "escrow": ON})
     assert HOSTS == list(settings(chart).certificates.hosts["escrow"])
     (rule,) = chart.of_kind("Role")["slurm-bridge-certificates"]["rules"]
     assert "slurm-bridge-escrow-tls" in rule["resourceNames"]
@@ -72,7 +73,7 @@ def test_the_controllers_sign_for_the_names_by_which_slurmctld_calls(render: Ren
 
 
 def test_cert_manager_signs_for_names_and_addresses(render: Render) -> None:
-    chart = render({"escrow": ON, "tls": {"mode": "certManager"}})
+    chart = render({**HELD, "escrow": ON, "tls": {"mode": "certManager"}})
     spec = chart.of_kind("Certificate")["slurm-bridge-escrow-tls"]["spec"]
     assert (["escrow.example.test"], ["10.0.0.7"]) == (spec["dnsNames"], spec["ipAddresses"])
     assert "server auth" == spec["usages"][-1]
@@ -84,7 +85,7 @@ def test_a_service_can_be_kept_to_slurmctlds_host(render: Render) -> None:
         "sourceRanges": ["10.1.0.7/32"],
         "annotations": {"example.test/internal": "true"},
     }
-    chart = render({"escrow": {**ON, "service": service}})
+    chart = render({**HELD, "escrow": {**ON, "service": service}})
     for component in WITH_DOOR:
         made = chart.of_kind("Service")[f"slurm-bridge-{component}-escrow"]
         assert ["10.1.0.7/32"] == made["spec"]["loadBalancerSourceRanges"]
@@ -92,7 +93,7 @@ def test_a_service_can_be_kept_to_slurmctlds_host(render: Render) -> None:
 
 
 def test_network_policies_let_it_in_there_only(render: Render) -> None:
-    chart = render({"escrow": ON, "networkPolicy": {"enabled": True}})
+    chart = render({**HELD, "escrow": ON, "networkPolicy": {"enabled": True}})
     open_to = {
         name.removeprefix("slurm-bridge-")
         for name, policy in chart.of_kind("NetworkPolicy").items()
@@ -105,9 +106,11 @@ def test_network_policies_let_it_in_there_only(render: Render) -> None:
 @pytest.mark.parametrize(
     ("values", "path"),
     [
-        pytest.param({"escrow": {"enabled": True}}, "/escrow/hosts", id="no names"),
+        pytest.param(HELD, "/escrow/hosts", id="no names"),
+        pytest.param({"escrow": {"enabled": True}}, "enabled", id="as before"),
         pytest.param(
             {
+                **HELD,
                 "escrow": ON,
                 "tls": {
                     "mode": "secret",
@@ -119,7 +122,9 @@ def test_network_policies_let_it_in_there_only(render: Render) -> None:
             id="no certificate",
         ),
         pytest.param({"config": {"escrow": {"listen": "0.0.0.0:1"}}}, "config", id="by hand"),
-        pytest.param({"escrow": {**ON, "hosts": ["https://x"]}}, "/escrow/hosts/0", id="a URL"),
+        pytest.param(
+            {**HELD, "escrow": {**ON, "hosts": ["https://x"]}}, "/escrow/hosts/0", id="a URL"
+        ),
     ],
 )
 def test_what_cannot_work_is_refused(render: Render, values: dict[str, Any], path: str) -> None:

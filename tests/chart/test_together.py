@@ -11,7 +11,10 @@ from tests.chart.rendering import Rendered
 
 JOBS = {"config": {"slurm_jobs": {"enabled": True}, "sylabs": {"enabled": True}}}
 DEVICES = {"config": {"controllers": {"device_profiles": {"device.driver == 'd'": "gpu"}}}}
-ESCROW = {"escrow": {"enabled": True, "hosts": ["escrow.example.test"]}}
+ESCROW = {
+    "config": {"nodes": {"hybrid": "escrow"}},
+    "escrow": {"hosts": ["escrow.example.test"]},
+}
 TOGETHER = {"workloads": {"together": True}}
 EXTENDER = "slurm-bridge-extender"
 CONTROLLERS = "slurm-bridge-controllers"

@@ -34,8 +34,8 @@ VALUES: Mapping[str, dict[str, Any]] = {
     "sylabs": {"config": {"slurm_jobs": {"enabled": True}, "sylabs": {"enabled": True}}},
     "together": {
         "workloads": {"together": True},
-        "config": {"slurm_jobs": {"enabled": True}},
-        "escrow": {"enabled": True, "hosts": ["escrow.example.test"]},
+        "config": {"slurm_jobs": {"enabled": True}, "nodes": {"hybrid": "escrow"}},
+        "escrow": {"hosts": ["escrow.example.test"]},
     },
     "slurm-in-pods": {
         "config": {"slurm": {"controller": "slurm/site"}},

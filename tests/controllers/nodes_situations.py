@@ -8,7 +8,7 @@ from slurmruntime.values import names
 from slurmruntime.values.ids import WorkloadKey
 from tests.make.apiserver import Manifest
 from tests.make.leader import Outset
-from tests.make.manifests import CLUSTER, GATED, job, kube_node, pod
+from tests.make.manifests import CLUSTER, GATED, job, kube_node, placed, pod, running
 from tests.make.situations import (
     Situation,
 )
@@ -68,6 +68,20 @@ def shared(**changed: object) -> Manifest:
 def marked() -> Node:
     """Its record in Slurm."""
     return Node(name="k1", states={"IDLE"}, features=["own", *MARKS])
+
+
+def in_turns(objects: list[Manifest], node: Node, **more: object) -> Outset:
+    """A machine that native jobs and pods have in turns."""
+    settings = {"nodes": {"hybrid": "alternate"}}
+    return outset([shared(), *objects], [node], settings=settings, **more)
+
+
+def taken() -> Node:
+    """Its record while pods have it."""
+    node = marked()
+    node.states.add("DRAIN")
+    node.reason = OURS + state.TAKEN
+    return node
 
 
 def foreign_pod(cpus: int) -> Manifest:
@@ -248,6 +262,15 @@ SITUATIONS = [
     Situation(
         "the same in a Slurm without SLUIDs",
         lambda: outset([shared()], [marked()], jobs=[filler(3, has_sluid=False)]),
+    ),
+    Situation(
+        "pods get their turn on a machine with a slurmd",
+        lambda: in_turns([placed("one")], marked(), jobs=[running(nodes="k1")]),
+    ),
+    Situation("their turn is over", lambda: in_turns([], taken())),
+    Situation(
+        "a filler is left on a machine whose pods want it whole",
+        lambda: in_turns([foreign_pod(2)], marked(), jobs=[filler(3)]),
     ),
     Situation(
         "a machine with a slurmd is not shared any more, and a filler is left",

@@ -33,9 +33,13 @@ class Hall:
         self.app = endpoint.create(
             tokens=Tokens(str(self.token_file)),
             until_free=self.until_free,
+            note=self.note,
             hints=self,
             metrics=self.metrics,
         )
+
+    async def note(self) -> None:
+        self.said.append(("noted", 0))
 
     def started(self, job_id: JobId) -> None:
         self.said.append(("started", job_id))
@@ -68,7 +72,7 @@ async def test_a_start_is_told_and_asked_about(hall: Hall) -> None:
     assert (200, "go\n") == await hall.post("/v1/start")
     hall.reason = "team-a/old"
     assert (200, "wait: team-a/old\n") == await hall.post("/v1/start")
-    assert [("started", 7), ("asked", 7)] * 2 == hall.said
+    assert [("started", 7), ("noted", 0), ("asked", 7)] * 2 == hall.said
 
 
 async def test_an_end_is_only_told(hall: Hall) -> None:
@@ -198,7 +202,7 @@ async def test_who_has_no_token_closes_no_connection_of_a_script_that_waits(hall
             waiting = [opened.enter_context(connection(address)) for _ in range(most)]
             for peer in waiting:
                 starts(peer, f"Bearer {TOKEN}", message)
-            await until(lambda: len(hall.said) == 2 * most, 10)
+            await until(lambda: len(hall.said) == 3 * most, 10)
             for number in range(40):
                 intruder = opened.enter_context(connection(address))
                 match number % 3:

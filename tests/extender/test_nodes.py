@@ -10,11 +10,12 @@ from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model import demand
 from bridge.domain.model.allocation import TaskShare
 from bridge.domain.model.demand import Resources
+from bridge.domain.model.hybrid import HybridRule
 from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.kube.decode import BOUND_PODS, PODS
 from bridge.reconcile.nodes import KubeNodes
-from extender.nodes import BridgedNodes, NodeCaches, Units
+from extender.nodes import BridgedNodes, NodeCaches, Sharing, Units
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.node_objects import NODES
 from slurmruntime.values import names
@@ -31,6 +32,7 @@ def bridged(
     labels: Mapping[str, str] | None = None,
     pods_there: Sequence[Pod] = (),
     job: SlurmJob | None = None,
+    sharing: Sharing = Sharing(rule=HybridRule.ACCEPT_OVERLAP),  # noqa: B008  # a value
 ) -> BridgedNodes:
     """Kubernetes has one node, and nobody on it but these pods of one core, all of this job."""
     kube_nodes = Cache(NODES)
@@ -44,6 +46,7 @@ def bridged(
         caches=NodeCaches(pods=ours, kube_nodes=kube_nodes, bound=Cache(BOUND_PODS)),
         placeholders=SimpleNamespace(job=lambda _: job),  # type: ignore[arg-type]  # all that is asked
         units=Units(gpu_resources={"nvidia.com/gpu": "gpu"}, resources={}, milli_per_cpu=1000),
+        sharing=sharing,
         clock=VirtualClock(),
     )
 
@@ -92,6 +95,31 @@ def test_a_node_that_became_hybrid_with_a_static_cpu_manager_meanwhile_takes_no_
     assert [Fit.FITS] == found_of([member], bridged(cpus=3))
     assert [Fit.MISFIT] == found_of([member], there)
     assert [Fit.FITS] == found_of([of_one_core("a", 1)], there)
+
+
+ASKED = lives.NOW
+
+
+@pytest.mark.parametrize(
+    ("sharing", "expected"),
+    [
+        pytest.param(Sharing(rule=HybridRule.NONE), Fit.MISFIT, id="no answer"),
+        pytest.param(Sharing(rule=HybridRule.ALTERNATE), Fit.UNHELD, id="not known yet"),
+        pytest.param(Sharing(rule=HybridRule.ESCROW), Fit.UNHELD, id="nobody asks"),
+        pytest.param(
+            Sharing(rule=HybridRule.ESCROW, asked_at=lambda: ASKED), Fit.FITS, id="the script asks"
+        ),
+        pytest.param(Sharing(rule=HybridRule.ACCEPT_OVERLAP), Fit.FITS, id="accepted"),
+    ],
+)
+def test_a_job_that_has_begun_on_a_hybrid_node_is_looked_at_again(
+    sharing: Sharing, expected: Fit
+) -> None:
+    """It may be from before the answer, or have been changed while it waited."""
+    hybrid = bridged(cpus=3, labels={names.HYBRID_NODE_LABEL: "true"}, sharing=sharing)
+
+    assert [Fit.FITS] == found_of([of_one_core("a", 1)], bridged(cpus=3, sharing=sharing))
+    assert [expected] == found_of([of_one_core("a", 1)], hybrid)
 
 
 @pytest.mark.parametrize(

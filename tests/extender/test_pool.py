@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
+from bridge.domain.model.hybrid import HybridRule
 from bridge.kube.decode import BOUND_PODS, PODS
-from extender.nodes import BridgedNodes, NodeCaches, Units
+from extender.nodes import BridgedNodes, NodeCaches, Sharing, Units
 from slurmclient import TokenFile
 from slurmclient.transport.exchange import Reply, Request
 from slurmclient.transport.failover import Transport
@@ -76,6 +77,7 @@ def bridged(
         ),
         placeholders=None,  # type: ignore[arg-type]  # of pods that are there
         units=Units(gpu_resources={}, resources={}, milli_per_cpu=1000),
+        sharing=Sharing(rule=HybridRule.ACCEPT_OVERLAP),
         clock=clock,
     )
 

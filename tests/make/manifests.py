@@ -98,7 +98,7 @@ def job(number: int = 1, *pods: str, ring: bool = False, restores: str = "", **f
 
 
 def running(number: int = 1, *pods: str, **fields: Any) -> Job:
-    return job(number, *pods, state="RUNNING", nodes="s1", **fields)
+    return job(number, *pods, **{"state": "RUNNING", "nodes": "s1", **fields})
 
 
 def kube_node(

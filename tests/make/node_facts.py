@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from bridge.domain.model import demand
+from bridge.domain.model.hybrid import HybridRule
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.nodes import spec as node_spec
 from bridge.domain.nodes import state as node_state
@@ -37,6 +38,7 @@ OURS = [
         node_state.NOT_READY,
         node_state.GIVEN_UP,
         node_state.CRASHED,
+        node_state.TAKEN,
         "pods run here whose jobs Slurm has lost",
         "no longer wanted",
         "devices are missing: Slurm has gpu:a100:4, Kubernetes has none",
@@ -102,6 +104,7 @@ def settings(chance: Chance) -> NodeSettings:
         policy=node_state.NodeRules(
             drain_conditions=chance.of(frozenset[str](), frozenset({"KernelDeadlock"})),
             cordons=chance.of(False, True),
+            hybrid=chance.of(*HybridRule, HybridRule.ALTERNATE),
         ),
         taint_effect=chance.of("NoSchedule", "NoExecute", ""),
     )
@@ -202,15 +205,29 @@ def refusal(chance: Chance, node: KubeNodeFacts, daemons: demand.Demand) -> Node
     return NodeRefusal(spec=refused, words="no such switch")
 
 
+def shared(node: KubeNodeFacts) -> KubeNodeFacts:
+    """The same with a slurmd."""
+    return replace(node, labels={**node.labels, names.HYBRID_NODE_LABEL: "true"}, annotations={})
+
+
+def taken(record: SlurmNodeFacts) -> SlurmNodeFacts:
+    """Its record while pods have it."""
+    reason = node_state.REASON_PREFIX + node_state.TAKEN
+    return replace(record, states=frozenset({"IDLE", "DRAIN"}), features=MARKS, reason=reason)
+
+
 def facts(chance: Chance) -> NodeFacts:
     """Everything that may be known of one node at once."""
     node = None if chance.now_and_then(8) else kube_node(chance)
+    record = None if chance.now_and_then() else slurm_node(chance)
+    if node and record and chance.now_and_then():
+        node, record = shared(node), taken(record)
     daemons = chance.of(*DAEMONS)
     refused = refusal(chance, node, daemons) if node and chance.now_and_then() else None
     return NodeFacts(
         name=NAME,
         kube_node=node,
-        slurm_node=None if chance.now_and_then() else slurm_node(chance),
+        slurm_node=record,
         is_confirmed=chance.of(False, True),
         rivals=(kube_node(chance, "k9"),) if chance.now_and_then() else (),
         daemons=daemons,
@@ -218,6 +235,8 @@ def facts(chance: Chance) -> NodeFacts:
         is_crashed=chance.now_and_then(),
         named_by=chance.of((), None, tuple(job(chance) for _ in range(chance.of(1, 2)))),
         hold=chance.of(*[Hold.HELD] * 5, *Hold, Hold.RESTORING),
+        has_tenants=chance.of(False, True),
+        idle_for=chance.of(timedelta(), timedelta(seconds=1), timedelta(seconds=2)),
         leader=chance.of(None, None, None, SlurmNode("k0")),
         companions=tuple(companion(chance) for _ in range(chance.of(0, 0, 1, 2))),
         refusal=refused,

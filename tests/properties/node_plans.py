@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
+from bridge.domain.model.hybrid import HybridRule
 from bridge.domain.nodes import registration
 from bridge.domain.nodes import state as node_state
 from bridge.domain.nodes.actions import (
@@ -176,6 +177,18 @@ def only_this_node_is_changed_and_only_if_it_is_there(
                     assert facts.slurm_node is not None or is_created
 
 
+def pods_keep_their_turn(facts: NodeFacts, settings: NodeSettings) -> None:
+    """What is drained stays so while containers, their job, or a pod that is not seen yet may be there."""
+    kube_node, record = facts.kube_node, facts.slurm_node
+    is_shared = kube_node is not None and nodes.is_hybrid(kube_node)
+    if record is None or not is_shared or settings.policy.hybrid is not HybridRule.ALTERNATE:
+        return
+    is_in_use = record.is_busy or facts.idle_for < node_state.SEEN_WITHIN
+    is_kept = node_state.is_drained_for_pods(record) and is_in_use
+    if facts.hold is Hold.HELD and (facts.has_tenants or is_kept):
+        assert not has(registration.plan(confirmed(facts), settings), Undrain)
+
+
 def confirmed(facts: NodeFacts) -> NodeFacts:
     return replace(facts, is_confirmed=True)
 
@@ -192,6 +205,7 @@ RULES: tuple[Callable[[NodeFacts, NodeSettings], None], ...] = (
     nothing_else_may_use_what_slurm_hands_out,
     a_refused_description_is_not_tried_again,
     only_this_node_is_changed_and_only_if_it_is_there,
+    pods_keep_their_turn,
 )
 
 

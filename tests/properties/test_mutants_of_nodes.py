@@ -76,6 +76,16 @@ MUTANTS = {
         before="lift = () if outside else tuple(_lift(slurm_node))",
         after="lift = tuple(_lift(slurm_node))",
     ),
+    "ends the pods' turn while their containers stop": Changed(
+        file="bridge/domain/nodes/state.py",
+        before="return nodes.is_hybrid(kube_node) and (has_tenants or is_kept)",
+        after="return nodes.is_hybrid(kube_node) and is_kept",
+    ),
+    "ends the pods' turn before a pod of their job is seen": Changed(
+        file="bridge/domain/nodes/state.py",
+        before="is_in_use = slurm_node.is_busy or idle_for < SEEN_WITHIN",
+        after="is_in_use = slurm_node.is_busy",
+    ),
     "writes over a person's drain": Changed(
         file="bridge/domain/nodes/state.py",
         before="    if is_by_others(slurm_node):\n        return StateChange()",

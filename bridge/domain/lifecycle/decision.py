@@ -28,6 +28,8 @@ class Fit(enum.Enum):
     period."""
     OUTLIVED = "outlived"
     """Not yet: pods whose job has ended still run, and nothing has evicted them."""
+    UNHELD = "unheld"
+    """Not yet: nothing shows that slurmctld's script holds native jobs back there."""
     MISFIT = "misfit"
     """No: submit again, avoiding that node for a while."""
 

@@ -65,6 +65,8 @@ class SlurmJob:
     """The size of each task."""
     shares: tuple[TaskShare, ...] = ()
     """For a running job: how many tasks fit on each node, in the same order."""
+    cpus: int = 0
+    """For a running job: its CPUs on all of its nodes together."""
     task_grant: TaskGrant | None = None
     """For a running job: what each task has. Compared with what its pod takes."""
     devices: Mapping[SlurmNode, Mapping[str, tuple[int, ...]]] | None = None

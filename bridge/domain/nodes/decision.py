@@ -74,6 +74,10 @@ class NodeFacts:
     left; None if that is not certain yet."""
     hold: Hold = Hold.HELD
     """Whether Slurm holds the node for the pods that run there."""
+    has_tenants: bool = False
+    """Containers of pods of ours may run there, now or in a moment."""
+    idle_for: timedelta = timedelta()
+    """How long Slurm has had no job there, as far as we have seen."""
     leader: SlurmNode | None = None
     """The node whose look releases this one with others; None if this one's own look does."""
     companions: tuple[Companion, ...] = ()

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.devices import gres
+from bridge.domain.model.hybrid import HybridRule
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.placeholder import PlaceholderSpec
@@ -90,18 +91,26 @@ FillerAction = Fill | Cancel
 
 
 def wanted(
-    kube_node: KubeNodeFacts, others: Demand, slurm_node: SlurmNodeFacts, publishing: Publishing
+    kube_node: KubeNodeFacts,
+    others: Demand,
+    slurm_node: SlurmNodeFacts,
+    publishing: Publishing,
+    rule: HybridRule = HybridRule.NONE,
 ) -> Portion:
     """Return the part of the node that Slurm must not hand out.
 
     Nothing of an external node that is being drained: Slurm starts nothing there, and a filler
-    would keep it from ever being idle, which its removal waits for.
+    would keep it from ever being idle, which its removal waits for. Nothing of a hybrid node that
+    pods and native jobs have in turns: a job that wants the whole node would wait for the filler for ever.
 
     Args:
         others: the total demand (`demand.total`) of the pods that are not Slurm's.
         publishing: how devices are named in Slurm.
+        rule: what keeps native jobs of hybrid nodes off containers that still stop.
     """
     if slurm_node.is_external and "DRAIN" in slurm_node.states:
+        return NOTHING
+    if not slurm_node.is_external and rule is HybridRule.ALTERNATE:
         return NOTHING
     allocatable = kube_node.allocatable
     cpus = max(0, allocatable.milli_cpu - others.milli_cpu) // publishing.milli_per_cpu

@@ -76,6 +76,8 @@ def _step(facts: NodeFacts, settings: NodeSettings) -> NodePlan:
         settings.policy,
         is_given_up=may_end_jobs and facts.is_given_up,
         is_crashed=may_end_jobs and facts.is_crashed,
+        has_tenants=facts.has_tenants,
+        idle_for=facts.idle_for,
     )
     if kube_node is None or not nodes.is_wanted(kube_node):
         return _take_out(facts, standing, settings)
@@ -264,16 +266,15 @@ def _respond(case: RecordCase, step: NodePlan) -> NodePlan:
 
 def _share(case: RecordCase) -> NodePlan:
     """Keep a slurmd's node in step: add only our features, and pass drains both ways."""
-    slurm_node, features = case.slurm_node, case.record.features
+    slurm_node, standing, features = case.slurm_node, case.standing, case.record.features
     if slurm_node.is_external:
-        return _replace(slurm_node, case.standing, "its own slurmd must register")
+        return _replace(slurm_node, standing, "its own slurmd must register")
     if case.facts.hold is not Hold.HELD:
         return _show(case, parking.keep_for_pods(case))
-    actions = case.standing.to_slurm.actions
+    actions, reason = standing.to_slurm.actions, standing.to_slurm.reason or "shared"
     if set(features) != set(slurm_node.features):
         actions = (SetFeatures(slurm_node=slurm_node.name, features=features), *actions)
-    reason = case.standing.to_slurm.reason or "shared"
-    return _show(case, NodePlan(actions=actions, reason=reason))
+    return _show(case, NodePlan(actions=actions, reason=reason, again=standing.again))
 
 
 # -- nodes that leave ------------------------------------------------------------------------------

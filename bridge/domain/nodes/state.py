@@ -14,10 +14,13 @@ our own drain are recognised by the state.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+from bridge.domain.model import hybrid
+from bridge.domain.model.hybrid import HybridRule
 from bridge.domain.nodes.actions import Cordon, Down, Drain, NodeAction, Resume, Uncordon, Undrain
+from slurmruntime.model import nodes
 from slurmruntime.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts
 from slurmruntime.values import names
 
@@ -28,6 +31,13 @@ CORDONED = "cordoned in Kubernetes"
 NOT_READY = "not ready in Kubernetes"
 GIVEN_UP = "not ready in Kubernetes, its pods were given up"
 CRASHED = "crashed, and all its pods with it"
+TAKEN = "pods have it, native jobs wait"
+
+NO_PODS = "NoPods"
+"""The reason of the condition of a node that is in service in Slurm, but gets no pods."""
+
+SEEN_WITHIN = timedelta(seconds=2)
+"""How much later than others we may see a pod."""
 
 IN_SERVICE = "InService"
 """The reason of the condition of a node that is in Slurm as wanted."""
@@ -43,6 +53,8 @@ class NodeRules:
     """Types of node conditions that drain the node while they are True."""
     device_patience: timedelta = timedelta(minutes=5)
     """How long devices may be missing before the node is re-created without them."""
+    hybrid: HybridRule = HybridRule.NONE
+    """What keeps native jobs of hybrid nodes off containers that still stop."""
     cordons: bool = False
     """Whether a node that is out of service in Slurm is cordoned in Kubernetes."""
 
@@ -71,6 +83,8 @@ class Standing:
     """What sets our cordon, or lifts it."""
     condition: NodeCondition | None = None
     """What the node shows of its state in Slurm; None if it is not there."""
+    again: timedelta | None = None
+    """When the pods' turn is over, if that is only a matter of time."""
 
 
 def standing(
@@ -80,9 +94,17 @@ def standing(
     *,
     is_given_up: bool,
     is_crashed: bool,
+    has_tenants: bool = False,
+    idle_for: timedelta = timedelta(),
 ) -> Standing:
-    """Compare both sides' words about one node (`to_slurm` explains the last two arguments)."""
-    why = unavailable(kube_node, policy) if kube_node is not None else ""
+    """Compare both sides' words about one node (`to_slurm` explains two of the arguments).
+
+    Args:
+        has_tenants: containers of pods of ours may run there, now or in a moment.
+        idle_for: how long Slurm has had no job there.
+    """
+    is_taken = _is_taken(kube_node, slurm_node, policy, has_tenants=has_tenants, idle_for=idle_for)
+    why = unavailable(kube_node, policy, is_taken=is_taken) if kube_node is not None else ""
     if slurm_node is None:
         return Standing(unavailable=why)
     outside = is_by_others(slurm_node)
@@ -97,15 +119,17 @@ def standing(
             slurm_node,
             is_given_up=is_given_up,
             is_crashed=is_crashed,
+            is_taken=is_taken,
             policy=policy,
         ),
         lift=lift,
         to_kube=tuple(to_kube(kube_node, slurm_node, policy)),
-        condition=condition(slurm_node),
+        condition=_with_rule(condition(slurm_node), kube_node, policy),
+        again=SEEN_WITHIN if is_taken and not (has_tenants or slurm_node.is_busy) else None,
     )
 
 
-def unavailable(kube_node: KubeNodeFacts, policy: NodeRules) -> str:
+def unavailable(kube_node: KubeNodeFacts, policy: NodeRules, *, is_taken: bool = False) -> str:
     """Explain why Slurm must start nothing there, as the reason of a drain; "" if it may."""
     if kube_node.is_unschedulable and names.CORDON_ANNOTATION not in kube_node.annotations:
         return CORDONED
@@ -116,7 +140,7 @@ def unavailable(kube_node: KubeNodeFacts, policy: NodeRules) -> str:
             return f"condition {kube_condition.type}" + (
                 f" ({kube_condition.reason})" if kube_condition.reason else ""
             )
-    return ""
+    return TAKEN if is_taken else ""
 
 
 def to_slurm(
@@ -125,6 +149,7 @@ def to_slurm(
     *,
     is_given_up: bool,
     is_crashed: bool = False,
+    is_taken: bool = False,
     policy: NodeRules,
 ) -> StateChange:
     """Carry the node's availability from Kubernetes to Slurm.
@@ -133,11 +158,12 @@ def to_slurm(
         is_given_up: the node has pods of ours, and Kubernetes is deleting all of them.
         is_crashed: it had pods of ours, and all of them were lost with the machine; they still wait
             for the end of their jobs. Only DOWN ends a job as NODE_FAIL.
+        is_taken: it is the pods' turn on a hybrid node.
     """
     name, states = slurm_node.name, slurm_node.states
     if is_by_others(slurm_node):
         return StateChange()
-    why = unavailable(kube_node, policy)
+    why = unavailable(kube_node, policy, is_taken=is_taken)
     drain = Drain(slurm_node=name, reason=REASON_PREFIX + why)
     if "DOWN" in states:
         if not kube_node.is_ready or is_crashed:
@@ -182,18 +208,16 @@ def condition(slurm_node: SlurmNodeFacts) -> NodeCondition:
             "a job there was signalled or suspended, and Slurm looked for a slurmd; "
             "slurm-bridge answers for it",
         )
+    if is_drained_for_pods(slurm_node):
+        text = f"pods have node {slurm_node.name}: native jobs wait until all of them have ended"
+        return replace(_in_service(slurm_node), message=text)
     if states & OUT_OF_SERVICE:
         return _out_of_service(slurm_node)
     if "MAINTENANCE" in states:
         return problem("Maintenance", _reservation(slurm_node))
     if "RESERVED" in states:
         return problem("Reserved", _reservation(slurm_node))
-    return NodeCondition(
-        type=names.SLURM_STATE_CONDITION,
-        status="True",
-        reason=IN_SERVICE,
-        message=f"Slurm starts jobs on node {slurm_node.name}",
-    )
+    return _in_service(slurm_node)
 
 
 def problem(reason: str, message: str) -> NodeCondition:
@@ -209,6 +233,48 @@ def is_by_others(slurm_node: SlurmNodeFacts) -> bool:
     if "DOWN" in states:
         return reason not in (REASON_PREFIX + GIVEN_UP, REASON_PREFIX + CRASHED)
     return "FAIL" in states or ("DRAIN" in states and not reason.startswith(REASON_PREFIX))
+
+
+def _with_rule(shown: NodeCondition, kube_node: KubeNodeFacts, policy: NodeRules) -> NodeCondition:
+    """Say why a node gets no pods although Slurm starts jobs there."""
+    why = hybrid.why_refused(kube_node, policy.hybrid, has_whole_node=True)
+    return problem(NO_PODS, why) if why and shown.status == "True" else shown
+
+
+def _in_service(slurm_node: SlurmNodeFacts) -> NodeCondition:
+    return NodeCondition(
+        type=names.SLURM_STATE_CONDITION,
+        status="True",
+        reason=IN_SERVICE,
+        message=f"Slurm starts jobs on node {slurm_node.name}",
+    )
+
+
+def _is_taken(
+    kube_node: KubeNodeFacts | None,
+    slurm_node: SlurmNodeFacts | None,
+    policy: NodeRules,
+    *,
+    has_tenants: bool,
+    idle_for: timedelta,
+) -> bool:
+    """Check whether it is the pods' turn on a hybrid node.
+
+    It ends when neither containers nor their job are left, and a moment later: a pod that was given the
+    node before the end of its job may not be seen yet. After it, none is bound.
+    """
+    if policy.hybrid is not HybridRule.ALTERNATE or kube_node is None or slurm_node is None:
+        return False
+    is_in_use = slurm_node.is_busy or idle_for < SEEN_WITHIN
+    is_kept = is_drained_for_pods(slurm_node) and is_in_use
+    return nodes.is_hybrid(kube_node) and (has_tenants or is_kept)
+
+
+def is_drained_for_pods(slurm_node: SlurmNodeFacts) -> bool:
+    """Check whether it is drained because it is the pods' turn, and for no other reason."""
+    states = slurm_node.states
+    is_drained = "DRAIN" in states and not {"DOWN", "FAIL"} & states
+    return is_drained and slurm_node.reason == REASON_PREFIX + TAKEN
 
 
 def _lift(slurm_node: SlurmNodeFacts) -> Iterator[NodeAction]:

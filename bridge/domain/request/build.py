@@ -15,12 +15,14 @@ from bridge.domain.model import demand
 from bridge.domain.model.claims.by_class import Ways
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.devices.room import Task
+from bridge.domain.model.hybrid import HybridRule
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Pod
 from bridge.domain.model.volumes import Reach
 from bridge.domain.request import candidates, overrides
 from bridge.domain.request.candidates import Candidates, Pool
+from bridge.domain.request.fit import KubeLimits
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Permit
 from bridge.domain.workloads.workload import Workload
@@ -69,6 +71,8 @@ class Defaults:
     inner mapping are the names of `overrides.FIELDS`."""
     required_limits: tuple[str, ...] = ()
     """Resources of which no container may use more than it requests (`demand.LIMITABLE`)."""
+    hybrid: HybridRule = HybridRule.NONE
+    """What keeps native jobs of hybrid nodes off containers that still stop."""
     devices: Ways = field(default_factory=Ways)
     """How pods may ask for devices by resource claims, which become GRES."""
     caps: Caps = DEFAULT
@@ -106,7 +110,12 @@ def placeholder(
         problems.append(_apart(gang.shared_label, len(kinds)))
     is_on_one_node = gang is not None and gang.shared_label == _HOSTNAME
     components: list[PlaceholderSpec] = []
-    hidden = candidates.KubeLimits(counted=defaults.gpu_resources, reaches=reaches)
+    hidden = KubeLimits(
+        counted=defaults.gpu_resources,
+        reaches=reaches,
+        hybrid=defaults.hybrid,
+        has_whole_node=asked.exclusive or False,
+    )
     for like, tasks in kinds:
         size = _size(like, asked, defaults, is_gang=gang is not None)
         where = _chosen(
@@ -167,7 +176,7 @@ class _ChoiceArguments(TypedDict):
 
     constraints: str
     avoid: Sequence[SlurmNode]
-    hidden: candidates.KubeLimits
+    hidden: KubeLimits
     task: Task
     is_gang: bool
 

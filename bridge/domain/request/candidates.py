@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bridge.domain.model.devices import exactness, room
+from bridge.domain.model.devices import room
 from bridge.domain.model.devices.room import Lack, Shape, Task
 from bridge.domain.model.pods import Pod
 from bridge.domain.model.volumes import Reach
 from bridge.domain.request import fit, notation, selection
+from bridge.domain.request.fit import NO_LIMITS, KubeLimits
 from slurmruntime.model import affinity, nodes
 from slurmruntime.model.affinity import Requirement
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts, Taint
@@ -65,16 +66,6 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KubeLimits:
-    """Limits on a pod's nodes that Slurm does not know."""
-
-    counted: Mapping[str, str] = field(default_factory=dict)
-    """Extended resources that are GRES, and which: Slurm counts them itself."""
-    reaches: tuple[Reach, ...] = ()
-    """From where each of its volumes can be used."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
     """Where a job may go: `constraints` and `excluded_nodes` limit it to bridged nodes that suit."""
 
@@ -85,8 +76,6 @@ class Candidates:
     problem: str = ""
     """Why no node suits at all; then the other fields are empty and nothing may be submitted."""
 
-
-_NOTHING_HIDDEN = KubeLimits()
 
 MOST_NAMED_BYTES = 256 * 1024
 """Of the names of nodes that one job excludes: slurmctld keeps as much for each job."""
@@ -132,7 +121,7 @@ def choose(
     *,
     constraints: str = "",
     avoid: Sequence[SlurmNode] = (),
-    hidden: KubeLimits = _NOTHING_HIDDEN,
+    hidden: KubeLimits = NO_LIMITS,
     task: Task | None = None,
     is_gang: bool = False,
 ) -> Candidates:
@@ -156,7 +145,7 @@ def choose(
     unsafe = {
         node.kube.name: why
         for node in among.nodes.values()
-        if (why := exactness.why_refused(pod.demand, node.kube, node.slurm.gres, hidden.counted))
+        if (why := hidden.why_unsafe(pod.demand, node.kube, node.slurm.gres))
     }
     small = _too_small(among, task)
     is_seen = not lacking and not unsafe and not hidden.reaches and not avoid

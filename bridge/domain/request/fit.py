@@ -8,14 +8,17 @@ one whose job got less would use what Slurm gives to others.
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bridge.domain.lifecycle.decision import Fit
-from bridge.domain.model import demand
+from bridge.domain.model import demand, hybrid
 from bridge.domain.model.allocation import TaskGrant
 from bridge.domain.model.demand import Demand
+from bridge.domain.model.devices import exactness
+from bridge.domain.model.hybrid import HybridRule
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import BoundPod, Pod
+from bridge.domain.model.volumes import Reach
 from bridge.domain.request import selection
 from slurmruntime.model import affinity
 from slurmruntime.model.nodes import Allocatable, KubeNodeFacts
@@ -23,6 +26,34 @@ from slurmruntime.values import quantities
 from slurmruntime.values.ids import PodUid
 
 ANY_IP = "0.0.0.0"  # noqa: S104  # a value to compare with, nothing is bound to it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeLimits:
+    """Limits on a pod's nodes that Slurm does not know."""
+
+    counted: Mapping[str, str] = field(default_factory=dict)
+    """Extended resources that are GRES, and which: Slurm counts them itself."""
+    reaches: tuple[Reach, ...] = ()
+    """From where each of its volumes can be used."""
+    hybrid: HybridRule = HybridRule.NONE
+    """What keeps native jobs of hybrid nodes off containers that still stop."""
+    has_whole_node: bool = False
+    """Its job requests whole nodes, or has them."""
+
+    def why_unsafe(self, wanted: Demand, kube_node: KubeNodeFacts, slurm_gres: str | None) -> str:
+        """Return why a pod must not be placed on a node although it would fit; "" if it may.
+
+        Args:
+            wanted: what the pod takes.
+            slurm_gres: the node's GRES in Slurm; None if that is not known now.
+        """
+        return hybrid.why_refused(
+            kube_node, self.hybrid, has_whole_node=self.has_whole_node
+        ) or exactness.why_refused(wanted, kube_node, slurm_gres, self.counted)
+
+
+NO_LIMITS = KubeLimits()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,3 +1,8 @@
+{{/* "true" if slurmctld's script holds native jobs of hybrid nodes back; else "". */}}
+{{- define "slurm-bridge.hasEscrow" -}}
+{{- if eq (dig "nodes" "hybrid" "" .Values.config) "escrow" }}true{{ end }}
+{{- end }}
+
 {{/* config.yaml: what the administrator set, and what only the chart knows. */}}
 {{- define "slurm-bridge.config" -}}
 {{- $tls := dict "cert_file" "/etc/slurm-bridge/tls/tls.crt" "key_file" "/etc/slurm-bridge/tls/tls.key" }}
@@ -19,7 +24,7 @@
 {{- $_ := set $chart.slurm "key_file" "/etc/slurm-bridge/slurm-tls/tls.key" }}
 {{- end }}
 {{- end }}
-{{- if .Values.escrow.enabled }}
+{{- if include "slurm-bridge.hasEscrow" . }}
 {{- $_ := set $chart "escrow" (dict "listen" "0.0.0.0:9443" "token_file" "/etc/slurm-bridge/escrow/token" "cert_file" "/etc/slurm-bridge/escrow-tls/tls.crt" "key_file" "/etc/slurm-bridge/escrow-tls/tls.key") }}
 {{- end }}
 {{- if eq .Values.tls.mode "managed" }}

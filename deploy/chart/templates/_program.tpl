@@ -87,7 +87,7 @@ spec:
         {{- if .serves }}
         - {name: https, containerPort: 8443}
         {{- end }}
-        {{- if and .slurm .root.Values.escrow.enabled }}
+        {{- if and .slurm (include "slurm-bridge.hasEscrow" .root) }}
         - {name: escrow, containerPort: 9443}
         {{- end }}
         startupProbe:
@@ -123,7 +123,7 @@ spec:
         {{- if .root.Values.slurmTls.existingSecret }}
         - {name: slurm-tls, mountPath: /etc/slurm-bridge/slurm-tls, readOnly: true}
         {{- end }}
-        {{- if .root.Values.escrow.enabled }}
+        {{- if include "slurm-bridge.hasEscrow" .root }}
         - {name: escrow, mountPath: /etc/slurm-bridge/escrow, readOnly: true}
         - {name: escrow-tls, mountPath: /etc/slurm-bridge/escrow-tls, readOnly: true}
         {{- end }}
@@ -147,7 +147,7 @@ spec:
       - name: slurm-tls
         secret: {secretName: {{ . }}, defaultMode: 0440}
       {{- end }}
-      {{- if .root.Values.escrow.enabled }}
+      {{- if include "slurm-bridge.hasEscrow" .root }}
       # Optional: no pod is placed later because these are missing, and the controllers' leader signs the certificate itself.
       - name: escrow
         secret:

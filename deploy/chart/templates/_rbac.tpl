@@ -14,7 +14,7 @@ subjects:
 {{- end }}
 {{- end }}
 
-{{/* One lease, and nothing else of that kind: (dict "root" $ "component" "extender" "lease" "name" "creates" true) */}}
+{{/* One lease, and that of slurmctld's script for who asks Slurm: (dict "root" $ "component" "extender" "lease" "name" "creates" true) */}}
 {{- define "slurm-bridge.leaseRole" -}}
 {{- $name := printf "%s-%s" (include "slurm-bridge.name" .root) .component -}}
 apiVersion: rbac.authorization.k8s.io/v1
@@ -26,7 +26,7 @@ metadata:
 rules:
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
-  resourceNames: [{{ .lease }}]
+  resourceNames: [{{ .lease }}{{ if and .creates (include "slurm-bridge.hasEscrow" .root) }}, slurm-bridge-escrow{{ end }}]
   verbs: [get, update]
 {{- if .creates }}
 - apiGroups: [coordination.k8s.io]

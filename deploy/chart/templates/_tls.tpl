@@ -9,7 +9,7 @@ parts are called by, as YAML. The scheduler is a client and has none.
 {{- $url := get (get $.Values $component) "url" }}
 {{- $_ := set $hosts $component ($url | empty | ternary (list $host (printf "%s.cluster.local" $host)) (list (urlParse $url).hostname)) }}
 {{- end }}
-{{- if .Values.escrow.enabled }}
+{{- if include "slurm-bridge.hasEscrow" . }}
 {{- $_ := set $hosts "escrow" .Values.escrow.hosts }}
 {{- end }}
 {{- toYaml $hosts }}

@@ -3,11 +3,15 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from bridge.domain.diagnosis import overview
+from bridge.domain.model import hybrid
 from bridge.domain.model.cores import agents
 from bridge.domain.model.devices import exactness
 from bridge.domain.model.devices.exactness import Exactness
+from bridge.domain.model.hybrid import HybridRule
+from bridge.domain.nodes import state as node_state
 from slurmruntime.model import nodes
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from slurmruntime.values import names, quantities
@@ -33,8 +37,8 @@ class BothFacts:
     """Extended resource → GRES."""
     milli_per_cpu: int = quantities.MILLI
     """Thousandths of a CPU of Kubernetes that one of Slurm's is."""
-    has_door: bool | None = None
-    """Whether slurmctld's scripts can ask us; None if the settings cannot be read."""
+    hybrid: HybridRule | None = None
+    """What keeps native jobs of hybrid nodes off containers that still stop; None if the settings cannot be read."""
     prologs: Sequence[str] | None = None
     """Paths of PrologSlurmctld; None if Slurm cannot report them."""
     cpu_managers: Mapping[KubeNode, str] = field(default_factory=dict)
@@ -109,7 +113,9 @@ def _drained(facts: BothFacts) -> Result:
     closed = [
         f"{node.name} ({node.reason})"
         for node in facts.slurm_nodes
-        if node.name in ours and node.states & {"DRAIN", "DOWN", "FAIL"}
+        if node.name in ours
+        and node.states & {"DRAIN", "DOWN", "FAIL"}
+        and not node_state.is_drained_for_pods(node)
     ]
     if closed:
         return warning(
@@ -146,18 +152,18 @@ def _exact(facts: BothFacts) -> Result:
 
 def _cores(facts: BothFacts) -> Result:
     """Compare the label with the kubelets' own settings."""
-    hybrid = [node for node in facts.kube_nodes if nodes.is_hybrid(node)]
-    if not hybrid:
+    shared = [node for node in facts.kube_nodes if nodes.is_hybrid(node)]
+    if not shared:
         return ok("no hybrid node: only kubelets hand out cores to pods")
     label = names.CPU_MANAGER_LABEL
-    for node in hybrid:
+    for node in shared:
         has, says = facts.cpu_managers.get(node.name), node.labels.get(label)
         if has is not None and has != says:
             return (fault if has == exactness.STATIC else warning)(
                 f"the CPU manager of {node.name} is {has}, its label says {says or 'nothing'}",
                 f"kubectl label --overwrite node {node.name} {label}={has}",
             )
-    unknown = [node.name for node in hybrid if label not in node.labels]
+    unknown = [node.name for node in shared if label not in node.labels]
     if unknown:
         return not_checked(f"the kubelets' CPU managers could not be read: {_some(unknown)}")
     return ok("the labels of hybrid nodes name their kubelets' CPU managers")
@@ -196,25 +202,41 @@ def _pinned(facts: BothFacts) -> Result:
 def _held_back(facts: BothFacts) -> Result:
     """Check that native jobs wait for containers of ended jobs: slurmctld's script needs our endpoint."""
     has_script = any(path.rpartition("/")[2] == ESCROW_SCRIPT for path in facts.prologs or ())
-    if facts.has_door is None:
+    if facts.hybrid is None:
         return not_checked("the settings cannot be read")
-    if not facts.has_door and has_script:
+    if facts.hybrid is not HybridRule.ESCROW and has_script:
         return fault(
             f"slurmctld runs {ESCROW_SCRIPT}, and nothing answers it: jobs start late",
-            "set escrow.enabled in the chart's values, or remove the script from slurm.conf; docs/escrow.md",
+            "set config.nodes.hybrid: escrow in the chart's values, or remove the script from slurm.conf; docs/escrow.md",
         )
-    if not any(map(nodes.is_hybrid, facts.kube_nodes)):
+    shared = [node.name for node in facts.kube_nodes if nodes.is_hybrid(node)]
+    if not shared:
         return ok("no hybrid node: no native job starts beside containers")
-    if not facts.has_door:
-        return warning(
-            "native jobs on hybrid nodes may start while containers of ended jobs still stop",
-            "install the script (docs/escrow.md), or give pods there short grace periods",
-        )
+    match facts.hybrid:
+        case HybridRule.NONE:
+            return fault(
+                f"no pod is placed on {_some(shared)}: {hybrid.UNANSWERED}",
+                "set config.nodes.hybrid in the chart's values to escrow, alternate or acceptOverlap; docs/nodes.md",
+            )
+        case HybridRule.ALTERNATE:
+            return ok("native jobs and pods have hybrid nodes in turns")
+        case HybridRule.ACCEPT_OVERLAP:
+            return ok(
+                "native jobs on hybrid nodes may start while containers of ended jobs still stop: accepted (nodes.hybrid)"
+            )
+        case HybridRule.ESCROW:
+            return _asks(facts, has_script=has_script)
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _asks(facts: BothFacts, *, has_script: bool) -> Result:
+    """Check that slurmctld runs the script, and waits for it."""
     if facts.prologs is None:
         return not_checked("slurmrestd cannot report PrologSlurmctld (before 26.05)")
     if not has_script:
-        return warning(
-            f"slurmctld does not run {ESCROW_SCRIPT}: native jobs do not wait for containers",
+        return fault(
+            f"slurmctld does not run {ESCROW_SCRIPT}: native jobs do not wait for containers, and hybrid nodes get no pods",
             "install the script and name it as PrologSlurmctld in slurm.conf; docs/escrow.md",
         )
     if len(facts.prologs) > 1:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from bridge.domain.lifecycle.actions import Cancel
 from bridge.domain.model import demand
 from bridge.domain.model.grant import Grant
+from bridge.domain.model.hybrid import HybridRule
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.nodes import fillers
 from bridge.domain.nodes.fillers import NOTHING, Fill, Portion
@@ -205,6 +206,16 @@ def test_devices_that_others_have_are_held(
     assert spec.gres_per_node == "".join(f"gres/{name}:{n}" for name, n in expected.items())
     native = replace(slurm_node, states=frozenset({"IDLE"}))
     assert Portion() == fillers.wanted(kube_node, others, native, publishing)
+
+
+def test_none_waits_on_a_node_that_jobs_want_whole() -> None:
+    """In turns, a filler would keep every pod's job from starting."""
+    native = build.slurm_node(offered_cpus=8, offered_memory_mib=1, states=frozenset({"IDLE"}))
+    others = build.demands("1500m")
+    rules = {rule: fillers.wanted(KUBE, others, native, PUBLISHING, rule) for rule in HybridRule}
+
+    assert NOTHING == rules.pop(HybridRule.ALTERNATE)
+    assert NOTHING not in rules.values()
 
 
 def test_what_gets_to_an_external_node_past_slurm_is_held_too() -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from bridge.domain.model.pods import Pod
 from bridge.domain.request import candidates
-from bridge.domain.request.candidates import Candidates, KubeLimits
+from bridge.domain.request.candidates import Candidates
+from bridge.domain.request.fit import KubeLimits
 from slurmruntime.model.affinity import NodeTerm, Toleration
 from slurmruntime.values import names
 from slurmruntime.values.ids import SlurmNode

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bridge.domain.model.hybrid import HybridRule
 from bridge.domain.observation import clocks
 from slurmcli.doctor.checks import between, kube, slurm
 from slurmcli.doctor.checks.between import BothFacts
@@ -72,7 +73,7 @@ TWIN = SlurmNodeFacts(
     features=(nodes.cluster_feature(CLUSTER),),
 )
 HYBRID = replace(NODE, labels={names.HYBRID_NODE_LABEL: "true"})
-BOTH = BothFacts(kube_nodes=[NODE], slurm_nodes=[TWIN], cluster=CLUSTER, has_door=False)
+BOTH = BothFacts(kube_nodes=[NODE], slurm_nodes=[TWIN], cluster=CLUSTER, hybrid=HybridRule.NONE)
 
 
 def report(facts: KubeFacts | SlurmFacts | BothFacts) -> Sequence[Finding]:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bridge.domain.model.hybrid import HybridRule
 from slurmcli.doctor.checks import between
 from slurmcli.doctor.checks.between import BothFacts
 from slurmruntime.model.nodes import KubeNodeFacts
@@ -16,26 +17,34 @@ BESIDE = ("/opt/site/prolog", *SCRIPT)
 OTHER = ("/etc/slurm/slurm-bridge-escrow.d/prolog",)
 
 
+ESCROW, NONE = HybridRule.ESCROW, HybridRule.NONE
+ACCEPTED, TURNS = HybridRule.ACCEPT_OVERLAP, HybridRule.ALTERNATE
+
+
 @pytest.mark.parametrize(
-    ("labels", "has_door", "prologs", "verdict", "words"),
+    ("labels", "rule", "prologs", "verdict", "words"),
     [
-        pytest.param(EXTERNAL, False, (), Severity.OK, "no hybrid node", id="nothing to hold"),
-        pytest.param(EXTERNAL, True, None, Severity.OK, "no hybrid node", id="door, no hybrid"),
-        pytest.param(HYBRID, True, SCRIPT, Severity.OK, "wait for containers", id="both"),
-        pytest.param(HYBRID, True, BESIDE, Severity.FAULT, "for the first to end", id="not alone"),
-        pytest.param(HYBRID, False, (), Severity.WARNING, "may start while", id="neither"),
-        pytest.param(HYBRID, False, None, Severity.WARNING, "may start while", id="off, old Slurm"),
-        pytest.param(HYBRID, True, (), Severity.WARNING, "does not run", id="no script"),
-        pytest.param(HYBRID, True, OTHER, Severity.WARNING, "does not run", id="another's script"),
-        pytest.param(HYBRID, False, SCRIPT, Severity.FAULT, "nothing answers", id="no door"),
-        pytest.param(EXTERNAL, False, SCRIPT, Severity.FAULT, "nothing answers", id="all wait"),
-        pytest.param(HYBRID, True, None, Severity.NOT_CHECKED, "before 26.05", id="old Slurm"),
+        pytest.param(EXTERNAL, NONE, (), Severity.OK, "no hybrid node", id="nothing to hold"),
+        pytest.param(EXTERNAL, ESCROW, None, Severity.OK, "no hybrid node", id="door, no hybrid"),
+        pytest.param(HYBRID, ESCROW, SCRIPT, Severity.OK, "wait for containers", id="both"),
+        pytest.param(
+            HYBRID, ESCROW, BESIDE, Severity.FAULT, "for the first to end", id="not alone"
+        ),
+        pytest.param(HYBRID, NONE, (), Severity.FAULT, "no pod is placed on k1", id="no answer"),
+        pytest.param(HYBRID, NONE, None, Severity.FAULT, "no pod is placed", id="none, old Slurm"),
+        pytest.param(HYBRID, ACCEPTED, (), Severity.OK, "accepted", id="accepted"),
+        pytest.param(HYBRID, TURNS, (), Severity.OK, "in turns", id="in turns"),
+        pytest.param(HYBRID, ESCROW, (), Severity.FAULT, "does not run", id="no script"),
+        pytest.param(HYBRID, ESCROW, OTHER, Severity.FAULT, "does not run", id="another's script"),
+        pytest.param(HYBRID, ACCEPTED, SCRIPT, Severity.FAULT, "nothing answers", id="no door"),
+        pytest.param(EXTERNAL, NONE, SCRIPT, Severity.FAULT, "nothing answers", id="all wait"),
+        pytest.param(HYBRID, ESCROW, None, Severity.NOT_CHECKED, "before 26.05", id="old Slurm"),
         pytest.param(HYBRID, None, (), Severity.NOT_CHECKED, "settings", id="no settings"),
     ],
 )
 def test_the_doctor_says_whether_native_jobs_wait(
     labels: dict[str, str],
-    has_door: bool | None,
+    rule: HybridRule | None,
     prologs: tuple[str, ...] | None,
     verdict: Severity,
     words: str,
@@ -44,7 +53,7 @@ def test_the_doctor_says_whether_native_jobs_wait(
         kube_nodes=[KubeNodeFacts(name=KubeNode("k1"), uid="u", labels=labels)],
         slurm_nodes=None,
         cluster=None,
-        has_door=has_door,
+        hybrid=rule,
         prologs=prologs,
     )
     (said,) = [

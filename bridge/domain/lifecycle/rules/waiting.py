@@ -55,6 +55,8 @@ _NODES_SETTLE = timedelta(seconds=10)
 _TERMINATING = "NodeTerminatingPods"
 _OUTLIVED_FOR = timedelta(minutes=1)
 """How long to hold an allocation for pods that nothing evicts; its user is charged meanwhile."""
+_UNHELD_FOR = timedelta(seconds=10)
+"""How long a question of slurmctld's script may take until it is known; it comes before the job runs."""
 
 _GRANT_HELD = "GrantHeld"
 """The condition's reason while none is submitted; it stays when Slurm has forgotten the jobs."""
@@ -117,7 +119,8 @@ def tell_why(case: JobCase) -> Decision:
 def assign(case: JobCase) -> Decision:
     """Assign; does not fit, or got less than the pod takes: Cancel with that cause.
 
-    Terminating pods in the way, or Kubernetes still makes its claim: Wait. Pods in the way whose job
+    Terminating pods in the way, or Kubernetes still makes its claim: Wait. slurmctld's script has not
+    asked: Wait for some seconds, then Cancel. Pods in the way whose job
     has ended, and that nothing evicts: Wait for a minute, then Cancel. Its claims got no devices:
     Tell, and try again. A pin that has failed so, or that the API server has refused, for as long as
     a bind may take counts as a misfit.
@@ -136,7 +139,7 @@ def assign(case: JobCase) -> Decision:
             return wait(f"fit on {node} not examined yet", retry=case.policy.poll_interval)
         case Fit.FITS:
             return _pin(case, node)
-        case Fit.TERMINATING | Fit.OUTLIVED:
+        case Fit.TERMINATING | Fit.OUTLIVED | Fit.UNHELD:
             return _await_room(case, node)
         case Fit.MISFIT:
             return _misfit(case, case.facts.fit_text or f"{node} cannot take it")
@@ -288,13 +291,16 @@ def _why_unpinnable(case: JobCase) -> str:
 
 
 def _await_room(case: JobCase, node: KubeNode) -> Decision:
-    """Hold the allocation until terminating containers are gone.
+    """Hold the allocation until terminating containers are gone, or native jobs are held back.
 
     Slurm frees at once, containers use their grace period.
     """
     is_outlived = case.facts.fit is Fit.OUTLIVED
     if is_outlived and case.dwelt >= _OUTLIVED_FOR:
         return _misfit(case, "pods whose jobs have ended still run there, and nothing evicts them")
+    if case.facts.fit is Fit.UNHELD:
+        text = case.facts.fit_text
+        return _misfit(case, text) if case.dwelt >= _UNHELD_FOR else wait(text, retry=_SOON)
     began = case.job.started_at
     since = f" since {began:%H:%M:%S} UTC" if began else ""
     what = "pods run whose jobs have ended" if is_outlived else "pods are still terminating"

@@ -10,8 +10,10 @@ from bridge.domain.model.claims.profiles import COUNTED
 from bridge.domain.model.demand import Demand, Resources
 from bridge.domain.model.devices import exactness
 from bridge.domain.model.devices.exactness import Exactness
+from bridge.domain.model.hybrid import HybridRule
 from bridge.domain.request import candidates
-from bridge.domain.request.candidates import Candidates, KubeLimits, Pool
+from bridge.domain.request.candidates import Candidates, Pool
+from bridge.domain.request.fit import KubeLimits
 from slurmruntime.model.nodes import KubeNodeFacts
 from slurmruntime.values import names
 from slurmruntime.values.ids import SlurmNode
@@ -156,7 +158,7 @@ def test_a_pod_with_a_device_keeps_off_hybrid_nodes_where_slurmd_hands_out_devic
         placing.CLUSTER,
     )
     alone = replace(around, nodes={k: v for k, v in around.nodes.items() if k == "k1"})
-    counted = KubeLimits(counted={"nvidia.com/gpu": "gpu"})
+    counted = KubeLimits(counted={"nvidia.com/gpu": "gpu"}, hybrid=HybridRule.ACCEPT_OVERLAP)
 
     def found(gpus: int, among: Pool) -> Candidates:
         wanting = placing.pod(demand=placing.demands(**{"nvidia.com/gpu": str(gpus)}))
