@@ -11,6 +11,7 @@ from sandbox.api import Api
 from sandbox.options import Options
 from slurmruntime.values import names, quantities
 from tests.integration.machines import PATIENCE_S, Machine
+from tests.integration.native_jobs import native, reason, state
 from tests.integration.tampering import BREAK_GLASS
 from tests.integration.worlds import Manifest, Worlds, container, played
 from tests.servers import fresh_namespace, running_sandbox, wait_until
@@ -166,25 +167,6 @@ def foreign(elsewhere: Worlds, hybrid: Machine, name: str, cpus: str) -> None:
             nodeName=hybrid.name,
             tolerations=tolerates,
         )
-
-
-def native(hybrid: Machine, cpus: int, script: str, *asked: str) -> str:
-    """A batch job that a slurmd starts, as Slurm's other users have them; its id."""
-    size = (f"--ntasks={cpus}", "--mem=16", f"--nodelist={hybrid.name}")
-    quiet = ("--export=NONE", "--output=/dev/null", "--chdir=/tmp")
-    return hybrid.slurm.run(
-        "sbatch", "--parsable", *size, *quiet, *asked, f"--wrap={script}"
-    ).strip()
-
-
-def state(hybrid: Machine, job_id: str) -> str:
-    return hybrid.slurm.run(
-        "squeue", "--noheader", "--states=all", "-o", "%T", "-j", job_id
-    ).strip()
-
-
-def reason(hybrid: Machine, job_id: str) -> str:
-    return hybrid.slurm.run("squeue", "--noheader", "-o", "%r", "-j", job_id)
 
 
 def held(hybrid: Machine) -> list[tuple[int, str]]:
