@@ -40,6 +40,7 @@ from slurmruntime.leading.lease import Accession
 from slurmruntime.process import apart, lifetime, logging
 from slurmruntime.process.lifetime import Service
 from slurmruntime.process.serve import bind, serve
+from slurmruntime.process.standstill import Standstill
 from slurmruntime.process.tls import ServerTls
 from slurmruntime.slurm import inspection
 from slurmruntime.values import names
@@ -85,9 +86,12 @@ def scheduler_services(program: Program, mirror: Mirror) -> tuple[Service, ...]:
         home=asyncio.get_running_loop(),
     )
     sock = bind(configured.listen)
+    standstill = Standstill()
+    program.metrics.loops.watch_standstill("scheduler", standstill.longest_s)
 
     async def answer(stop: asyncio.Event) -> None:
-        await serve(extender, sock, stop=stop, tls=tls.context)
+        with standstill.measured():
+            await serve(extender, sock, stop=stop, tls=tls.context)
 
     return (
         Service(name="certificates", run=tls.run),

@@ -148,6 +148,17 @@ ROWS: Sequence[Row] = (
                 ],
             ),
             Panel(
+                "Longest standstill of an event loop",
+                [
+                    Query(
+                        "{{program}} {{loop}}",
+                        "max by (program, loop) (slurm_bridge_loop_longest_standstill_seconds * on (instance)"
+                        " group_left (program) slurm_bridge_build_info)",
+                    )
+                ],
+                "s",
+            ),
+            Panel(
                 "Memory",
                 [
                     Query(

@@ -23,6 +23,7 @@ from starlette.routing import Route
 
 from slurmruntime.process.metrics import Metrics, registry
 from slurmruntime.process.serve import serve
+from slurmruntime.process.standstill import Standstill
 
 MOST_CONNECTIONS: Final = 64
 """Probes and a few Prometheus servers; each may keep its connection open."""
@@ -70,9 +71,12 @@ async def run(
     stop: asyncio.Event,
     stalled: Stalled = dict,
 ) -> None:
-    """Serve the endpoints until `stop` is set."""
+    """Serve the endpoints until `stop` is set, and measure how long the event loop stands still."""
     answers = app(health, metrics, stalled)
-    await serve(answers, sock, stop=stop, most_connections=MOST_CONNECTIONS)
+    standstill = Standstill()
+    metrics.loops.watch_standstill("main", standstill.longest_s)
+    with standstill.measured():
+        await serve(answers, sock, stop=stop, most_connections=MOST_CONNECTIONS)
 
 
 def app(

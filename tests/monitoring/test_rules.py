@@ -39,6 +39,7 @@ HEALTHY = {
     "slurm_bridge_evictions_held_back": "0x60",
     "slurm_bridge_pods_without_job": "0x60",
     "slurm_bridge_webhook_works": "1x60",
+    'slurm_bridge_loop_longest_standstill_seconds{loop="main",instance="e"}': "0.1x5 3x8 0.1x60",
     "slurm_bridge_policy_is_current": "1x60",
     'slurm_bridge_agent_pods{cores="untold",instance="a"}': "3x60",
     'slurm_bridge_agent_pods{cores="missing",instance="a"}': "0x5 1x2 0x53",
@@ -67,6 +68,9 @@ SICK: Mapping[str, Mapping[str, str | None]] = {
     },
     "SlurmBridgeSetAside": {'slurm_bridge_set_aside_now{kind="slurm_job"}': "2x60"},
     "SlurmBridgeQueueDoesNotDrain": {'slurm_bridge_queue_depth{queue="pods"}': "500x60"},
+    "SlurmBridgeLoopStoodStill": {
+        'slurm_bridge_loop_longest_standstill_seconds{loop="main",instance="e"}': "3x60"
+    },
     "SlurmBridgeWebhookSlow": {
         'slurm_bridge_admission_review_duration_seconds_bucket{le="0.01"}': "0x60",
         'slurm_bridge_admission_review_duration_seconds_bucket{le="2.5"}': "0+100x60",

@@ -14,6 +14,7 @@ from slurmruntime.process.metrics.servers import (
     CertificateMetrics,
     EscrowMetrics,
     ExtenderMetrics,
+    LoopMetrics,
     PolicyMetrics,
     WebhookMetrics,
 )
@@ -34,6 +35,7 @@ class Metrics:
         self.policy = PolicyMetrics(self.registry)
         self.certificates = CertificateMetrics(self.registry)
         self.work = WorkMetrics(self.registry)
+        self.loops = LoopMetrics(self.registry)
         self.pods = PodMetrics(self.registry)
         self.placeholders = PlaceholderMetrics(self.registry)
         self.nodes = NodeMetrics(self.registry)
