@@ -63,10 +63,11 @@ class PodReviewer:
         self._tracks_fields = tracks_fields
         self._extender_binds = extender_binds
         self._self_test_namespace = self_test_namespace
+        self._most_bytes = 2 * defaults.caps.object_bytes
 
     def mutate(self, review: wire.Review) -> ReviewResult:
         """Hand the pod to Slurm, whatever is wrong with it."""
-        pod = wire.draft(review)
+        pod = wire.draft(review, most_bytes=self._most_bytes)
         verdict = admission.mutate(
             pod,
             self._rules(pod),
@@ -79,7 +80,7 @@ class PodReviewer:
 
     def admit(self, review: wire.Review) -> ReviewResult:
         """Return everything that is wrong with the pod, else hand it to Slurm."""
-        pod = wire.draft(review)
+        pod = wire.draft(review, most_bytes=self._most_bytes)
         verdict = admission.admit(
             pod,
             self._defaults,
@@ -92,15 +93,18 @@ class PodReviewer:
 
     def validate(self, review: wire.Review) -> ReviewResult:
         """Return everything that is wrong with the pod."""
-        pod = wire.draft(review)
+        pod = wire.draft(review, most_bytes=self._most_bytes)
         verdict = admission.validate(pod, self._defaults, self._rules(pod), self._scheduler_name)
         return ReviewResult(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
 
     def keep(self, review: wire.Review) -> ReviewResult:
         """Restore our fields on an updated pod."""
-        pod = wire.draft(review)
+        pod = wire.draft(review, most_bytes=self._most_bytes)
         verdict = keeping.keep(
-            pod, wire.before(review), self._scheduler_name, devices=self._defaults.devices
+            pod,
+            wire.before(review, most_bytes=self._most_bytes),
+            self._scheduler_name,
+            devices=self._defaults.devices,
         )
         return ReviewResult(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
 

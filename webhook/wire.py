@@ -3,14 +3,14 @@
 Source: <https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/>.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
 from bridge.domain import caps
 from bridge.domain.admission import by_class
-from bridge.domain.admission.review import Draft, PodAffinityTerm
+from bridge.domain.admission.review import Draft
 from bridge.domain.caps import Sizes
 from bridge.domain.model import demand
 from bridge.domain.request import permit
@@ -18,8 +18,12 @@ from bridge.domain.request.rules import Requester
 from bridge.domain.workloads import kinds
 from slurmruntime.model.affinity import Toleration
 from slurmruntime.values.faults import shortened
+from webhook import placing
+from webhook.placing import Affinity, is_set
 
 API_VERSION = "admission.k8s.io/v1"
+LARGEST_OBJECT_BYTES = 2 * caps.TABLE["object_bytes"].largest
+"""Of a pod's JSON: its `managedFields`, which do not count for the cap, may be as long as the rest."""
 
 
 class NotAReviewError(ValueError):
@@ -107,58 +111,8 @@ class _Gate(_Struct):
     name: str
 
 
-class _Toleration(_Struct):
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
-
-
 class _Spread(_Struct):
     when_unsatisfiable: str = ""
-
-
-class _Requirement(_Struct):
-    values: list[str] | None = None
-
-
-class _NodeTerm(_Struct):
-    match_expressions: list[_Requirement] | None = None
-    match_fields: list[_Requirement] | None = None
-
-
-class _NodeSelector(_Struct):
-    node_selector_terms: list[_NodeTerm] | None = None
-
-
-class _NodeTerms(_Struct):
-    required_during_scheduling_ignored_during_execution: _NodeSelector | None = None
-    preferred_during_scheduling_ignored_during_execution: msgspec.Raw = msgspec.Raw()
-
-
-class _Expression(_Struct):
-    key: str = ""
-
-
-class _Selector(_Struct):
-    match_labels: dict[str, str] | None = None
-    match_expressions: list[_Expression] | None = None
-
-
-class _PodTerm(_Struct):
-    topology_key: str = ""
-    label_selector: _Selector | None = None
-
-
-class _PodTerms(_Struct):
-    required_during_scheduling_ignored_during_execution: list[_PodTerm] | None = None
-    preferred_during_scheduling_ignored_during_execution: msgspec.Raw = msgspec.Raw()
-
-
-class _Affinity(_Struct):
-    node_affinity: _NodeTerms = msgspec.field(default_factory=_NodeTerms)
-    pod_affinity: _PodTerms = msgspec.field(default_factory=_PodTerms)
-    pod_anti_affinity: _PodTerms = msgspec.field(default_factory=_PodTerms)
 
 
 class _Spec(_Struct):
@@ -176,9 +130,9 @@ class _Spec(_Struct):
     active_deadline_seconds: int | None = None
     termination_grace_period_seconds: int | None = None
     scheduling_gates: list[_Gate] | None = None
-    tolerations: list[_Toleration] | None = None
+    tolerations: msgspec.Raw = msgspec.Raw()
     topology_spread_constraints: list[_Spread] = []
-    affinity: _Affinity = msgspec.field(default_factory=_Affinity)
+    affinity: Affinity = msgspec.field(default_factory=Affinity)
 
 
 class _Pod(_Struct):
@@ -257,12 +211,20 @@ def name(review: Review) -> str:
     return shortened(metadata.name or f"{metadata.generate_name}…", 253)
 
 
-def draft(review: Review) -> Draft:
+def draft(review: Review, *, most_bytes: int = LARGEST_OBJECT_BYTES) -> Draft:
     """Read the pod of a review.
 
+    Args:
+        most_bytes: of its JSON, `managedFields` included; more is not read at all.
+
     Raises:
-        MalformedObjectError: it is not a pod.
+        MalformedObjectError: it is not a pod, or longer than that.
     """
+    if (length := len(review.document)) > most_bytes:
+        words = (
+            f"expected at most {most_bytes} bytes of JSON, managedFields included, found {length}"
+        )
+        raise MalformedObjectError(f"request.object: {words} (twice the setting caps.object_bytes)")
     if not review.document or review.document == b"null":
         raise MalformedObjectError("request.object is missing")
     try:
@@ -271,25 +233,20 @@ def draft(review: Review) -> Draft:
         raise MalformedObjectError(f"request.object is not a pod: {error}") from error
 
 
-def before(review: Review) -> Draft:
-    """Read the pod as it was before an update.
+def before(review: Review, *, most_bytes: int = LARGEST_OBJECT_BYTES) -> Draft:
+    """Read the pod as it was before an update; otherwise like `draft`.
 
     Raises:
-        MalformedObjectError: there is none.
+        MalformedObjectError: there is none, or it is too long.
     """
-    return draft(replace(review, document=review.before))
+    return draft(replace(review, document=review.before), most_bytes=most_bytes)
 
 
 def _draft(pod: _Pod, review: Review) -> Draft:
     meta, spec = pod.metadata, pod.spec
     affinity = spec.affinity
+    tolerations = placing.tolerations(spec.tolerations)
     fields = _managed_fields.decode(meta.managed_fields or b"null")
-    required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
-    affinities: dict[str, _NodeTerms | _PodTerms] = {
-        "nodeAffinity": affinity.node_affinity,
-        "podAffinity": affinity.pod_affinity,
-        "podAntiAffinity": affinity.pod_anti_affinity,
-    }
     return Draft(
         name=meta.name or f"{meta.generate_name}…",
         namespace=review.namespace,
@@ -310,7 +267,7 @@ def _draft(pod: _Pod, review: Review) -> Draft:
         ),
         deadline_s=spec.active_deadline_seconds,
         node_choices=permit.node_choices(
-            has_selector=bool(spec.node_selector), has_terms=required is not None
+            has_selector=bool(spec.node_selector), has_terms=placing.requires_nodes(affinity)
         ),
         resource_claims=tuple(resource_claim.name for resource_claim in spec.resource_claims),
         claim_templates={
@@ -322,53 +279,36 @@ def _draft(pod: _Pod, review: Review) -> Draft:
             containers=_claims_of(spec.containers), initContainers=_claims_of(spec.init_containers)
         ),
         volume_sources=frozenset(key for volume in spec.volumes for key in volume) - {"name"},
-        is_grouped=_is_set(spec.scheduling_group) or _is_set(spec.workload_ref),
+        is_grouped=is_set(spec.scheduling_group) or is_set(spec.workload_ref),
         hard_spreads=tuple(
             index
             for index, spread in enumerate(spec.topology_spread_constraints)
             if spread.when_unsatisfiable == "DoNotSchedule"
         ),
-        required_pod_affinities=(
-            *_pod_terms("podAffinity", affinity.pod_affinity),
-            *_pod_terms("podAntiAffinity", affinity.pod_anti_affinity),
-        ),
-        preferences=tuple(
-            f"spec.affinity.{kind}.preferredDuringSchedulingIgnoredDuringExecution"
-            for kind, terms in affinities.items()
-            if _is_set(terms.preferred_during_scheduling_ignored_during_execution)
-        ),
+        required_pod_affinities=tuple(placing.pod_terms(affinity)),
+        preferences=placing.preferences(affinity),
         gates=None if (gates := spec.scheduling_gates) is None else tuple(g.name for g in gates),
         finalizers=None if meta.finalizers is None else tuple(meta.finalizers),
         field_operations=tuple(field.operation for field in fields or ()),
-        tolerations=None
-        if spec.tolerations is None
-        else tuple(
-            Toleration(key=t.key, operator=t.operator, value=t.value, effect=t.effect)
-            for t in spec.tolerations
-        ),
-        sizes=_sizes(pod, review),
+        tolerations=tolerations,
+        sizes=_sizes(pod, review, tolerations or ()),
     )
 
 
-def _sizes(pod: _Pod, review: Review) -> Sizes:
+def _sizes(pod: _Pod, review: Review, tolerations: Iterable[Toleration]) -> Sizes:
     meta, spec = pod.metadata, pod.spec
-    required = spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
-    terms = (required.node_selector_terms or ()) if required else ()
-    requirements = [(*(t.match_expressions or ()), *(t.match_fields or ())) for t in terms]
     return caps.measure(
         grace_s=spec.termination_grace_period_seconds or 0,
         gang_size=kinds.declared_size(meta.annotations),
         labels=meta.labels,
         annotations=meta.annotations,
-        terms=[[requirement.values or () for requirement in group] for group in requirements],
+        terms=placing.node_values(spec.affinity),
         host_ports=sum(
             port.host_port != 0
             for container in (*spec.init_containers, *spec.containers)
             for port in container.ports or ()
         ),
-        tolerations=[
-            (toleration.key, toleration.operator) for toleration in spec.tolerations or ()
-        ],
+        tolerations=[(toleration.key, toleration.operator) for toleration in tolerations],
         object_bytes=len(review.document) - len(bytes(meta.managed_fields)),
     )
 
@@ -385,15 +325,3 @@ def _claims_of(containers: Sequence[_Container]) -> list[tuple[demand.Resources,
         (_resources(container), [claim.name for claim in container.resources.claims])
         for container in containers
     ]
-
-
-def _pod_terms(kind: str, terms: _PodTerms) -> Iterator[PodAffinityTerm]:
-    for term in terms.required_during_scheduling_ignored_during_execution or ():
-        selector = term.label_selector or _Selector()
-        expressions = (expression.key for expression in selector.match_expressions or ())
-        keys = frozenset((*(selector.match_labels or ()), *expressions))
-        yield PodAffinityTerm(kind=kind, topology_key=term.topology_key, labels=keys)
-
-
-def _is_set(field: msgspec.Raw) -> bool:
-    return bytes(field) not in (b"", b"null", b"[]")

@@ -222,7 +222,7 @@ def faults(sizes: Sizes, caps: Caps) -> Iterator[Fault]:
 
 
 def _bytes(texts: Mapping[str, str]) -> int:
-    return sum(len(key) + _length(value) for key, value in texts.items())
+    return _length("".join(texts)) + _length("".join(texts.values()))
 
 
 def _members_bytes(texts: Mapping[str, str]) -> int:

@@ -1,19 +1,23 @@
 """Measure a pod, and truncate one that is larger than any setting allows.
 
-The webhook refuses such a pod. It gets here if it was created while the webhook was away, or before
-there were caps. It is never submitted (`bridge.domain.request.effective`), so no decision needs what is
+The webhook refuses such a pod. It gets here if it was created while the webhook was away or before
+there were caps, or if it was changed since: its author may add tolerations at any time, and change the node affinity
+while a gate is on it. It is never submitted (`bridge.domain.request.effective`), so no decision needs what is
 dropped; it only must not cost memory and time.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TypeVar
+from typing import Final, TypeVar
+
+import msgspec
 
 from bridge.domain import caps
 from bridge.domain.caps import Sizes
 from bridge.domain.model.claims import asking
 from bridge.domain.model.claims.values import PodClaim
 from bridge.kube import wire
+from slurmruntime.crd.part import LONGEST_AFFINITY_BYTES, LONGEST_LIST_BYTES, Part
 from slurmruntime.kube import meta
 from slurmruntime.values import names
 
@@ -25,11 +29,39 @@ _LONGEST_TEXT = 8192
 _MOST_CLAIMS = 32
 """Claims of one pod whose volumes limit where it may run; kube-scheduler checks all of them."""
 
+_AFFINITY: Final = Part(wire.NodeAffinity, longest_bytes=LONGEST_AFFINITY_BYTES)
+_TOLERATIONS: Final = Part(list[wire.Toleration], longest_bytes=LONGEST_LIST_BYTES)
+_TOO_MANY_TOLERATIONS: Final = [wire.Toleration()] * (caps.TABLE["tolerations"].largest + 1)
+_TOO_MANY_TERMS: Final = wire.NodeAffinity(
+    wire.NodeSelector([wire.NodeSelectorTerm()] * (caps.TABLE["affinity_terms"].largest + 1))
+)
+"""What stands for lists that are not read: more than any setting allows."""
+
 _OURS = ("slurm-bridge.dev/", "scheduler.slinky.slurm.net/", "slinky.slurm.net/")
 """These tie a placed pod to its job and stay, however many others there are."""
 
 
-def sizes(meta: meta.Metadata, terms: Sequence[wire.NodeSelectorTerm], spec: wire.PodSpec) -> Sizes:
+def terms(affinity: wire.Affinity | None) -> list[wire.NodeSelectorTerm]:
+    """Return the terms of the required node affinity; more than any setting allows if they are too long to be read."""
+    read = _AFFINITY.read(
+        affinity.node_affinity if affinity else msgspec.Raw(),
+        absent=wire.NodeAffinity(),
+        too_long=_TOO_MANY_TERMS,
+    )
+    return read.required_during_scheduling_ignored_during_execution.node_selector_terms
+
+
+def tolerations(spec: wire.PodSpec) -> list[wire.Toleration]:
+    """Return the tolerations; more than any setting allows if they are too long to be read."""
+    return _TOLERATIONS.read(spec.tolerations, absent=[], too_long=_TOO_MANY_TOLERATIONS)
+
+
+def sizes(
+    meta: meta.Metadata,
+    terms: Sequence[wire.NodeSelectorTerm],
+    tolerations: Sequence[wire.Toleration],
+    spec: wire.PodSpec,
+) -> Sizes:
     """Measure a pod, except for its grace period, which is clamped wherever it counts."""
     return caps.measure(
         grace_s=0,
@@ -41,7 +73,7 @@ def sizes(meta: meta.Metadata, terms: Sequence[wire.NodeSelectorTerm], spec: wir
             for container in (*spec.init_containers, *spec.containers)
             for port in container.ports
         ),
-        tolerations=[(toleration.key, toleration.operator) for toleration in spec.tolerations],
+        tolerations=[(toleration.key, toleration.operator) for toleration in tolerations],
     )
 
 

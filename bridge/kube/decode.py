@@ -5,13 +5,13 @@ No other module reads Kubernetes JSON.
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TypeVar
 
 import msgspec
 
 from bridge.domain.model import demand, pods
 from bridge.domain.model.demand import Demand
 from bridge.kube import bounds, containers, odd_numbers, wire
+from slurmruntime.crd.part import is_absent
 from slurmruntime.kube import paths
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.resource import Json, ResourceKind, owner, read
@@ -23,8 +23,8 @@ MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"
 """Set by the kubelet on the mirror pod of a static pod."""
 
 ANY_IP = "0.0.0.0"  # noqa: S104  # not a listener: a host port without an IP is taken on all IPs
-T = TypeVar("T")
-W = TypeVar("W")
+_MOST_CONDITIONS = 200
+"""Conditions of a pod; Kubernetes and we write ten."""
 
 _pod = msgspec.json.Decoder(wire.PodBody)
 _bound_pod = msgspec.json.Decoder(wire.BoundPod)
@@ -66,9 +66,8 @@ Select them with `spec.nodeName!=`, and exclude our pods: `PODS` has them.
 
 def _to_pod(wired: wire.PodBody) -> pods.Pod:
     meta, spec, status = wired.metadata, wired.spec, wired.status
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    terms = _wired_terms(affinity)
-    sizes = bounds.sizes(meta, terms, spec)
+    terms, tolerations = bounds.terms(spec.affinity), bounds.tolerations(spec)
+    sizes = bounds.sizes(meta, terms, tolerations, spec)
     return pods.Pod(
         uid=PodUid(meta.uid),
         namespace=meta.namespace,
@@ -87,8 +86,8 @@ def _to_pod(wired: wire.PodBody) -> pods.Pod:
         node_selector=spec.node_selector,
         node_terms=node_terms(terms) if bounds.is_readable(sizes) else (NodeTerm(),),
         has_affinity=spec.affinity is not None,
-        has_node_affinity=affinity is not None,
-        tolerations=bounds.first(_tolerations(spec.tolerations), "tolerations"),
+        has_node_affinity=spec.affinity is not None and not is_absent(spec.affinity.node_affinity),
+        tolerations=_tolerations(bounds.first(tolerations, "tolerations")),
         host_ports=bounds.first(_host_ports(spec), "host_ports"),
         claims=bounds.claims(spec),
         resource_claims=bounds.resource_claims(spec, status),
@@ -105,7 +104,7 @@ def _to_pod(wired: wire.PodBody) -> pods.Pod:
         conditions=tuple(
             [
                 pods.Condition(type=c.type, status=c.status, reason=c.reason, message=c.message)
-                for c in status.conditions
+                for c in status.conditions[:_MOST_CONDITIONS]
             ]
         ),
         sizes=sizes,
@@ -172,12 +171,6 @@ def _demand_of(
 def _resources(container: _Container) -> demand.Resources:
     requests, limits, is_sidecar = container
     return demand.Resources(dict(requests), dict(limits), is_sidecar)
-
-
-def _wired_terms(affinity: wire.NodeAffinity | None) -> list[wire.NodeSelectorTerm]:
-    if affinity is None:
-        return []
-    return affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
 
 
 def node_terms(terms: Iterable[wire.NodeSelectorTerm]) -> tuple[NodeTerm, ...]:

@@ -75,7 +75,8 @@ class NodeAffinity(Struct):
 class Affinity(Struct):
     """`core/v1 Affinity`."""
 
-    node_affinity: NodeAffinity | None = None
+    node_affinity: msgspec.Raw = msgspec.Raw()
+    """A `NodeAffinity`; see `bridge.kube.bounds`."""
 
 
 class Toleration(Struct):
@@ -132,7 +133,8 @@ class PodSpec(Struct):
     node_name: str = ""
     node_selector: dict[str, str] = {}
     affinity: Affinity | None = None
-    tolerations: list[Toleration] = []
+    tolerations: msgspec.Raw = msgspec.Raw()
+    """A list of `Toleration`; see `bridge.kube.bounds`."""
     volumes: list[Volume] = []
     resource_claims: list[PodResourceClaim] = []
     overhead: dict[str, str] = {}

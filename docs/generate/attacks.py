@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TypeGuard
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("integration", "chart", "slurmoperator", "webhook", "fuzz", "exporter", "escrow")
+FOLDERS = ("integration", "chart", "slurmoperator", "webhook", "fuzz", "kube", "exporter", "escrow")
 """Of `tests`, in the order of the list: what an ordinary user can try comes first."""
 
 

@@ -37,7 +37,8 @@ class Metadata(Struct):
     deletion_grace_period_seconds: int = 0
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
-    owner_references: list[OwnerReference] = []
+    owner_references: msgspec.Raw = msgspec.Raw()
+    """A list of `OwnerReference`; see `resource.owners`."""
     finalizers: list[str] = []
 
 

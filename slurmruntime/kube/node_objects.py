@@ -47,6 +47,11 @@ class _Node(Struct):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
+_MOST_CONDITIONS = 200
+_MOST_AMOUNTS = 1000
+"""Conditions and resources that are read of a node: a kubelet may report any number, and has some ten."""
+_STANDARD = ("cpu", "memory", "ephemeral-storage", "pods")
+
 _node = msgspec.json.Decoder(_Node)
 
 
@@ -68,6 +73,7 @@ NODES = ResourceKind(
 
 def _to_node(wired: _Node) -> nodes.KubeNodeFacts:
     meta, spec, status = wired.metadata, wired.spec, wired.status
+    conditions = status.conditions[:_MOST_CONDITIONS]
     return nodes.KubeNodeFacts(
         name=KubeNode(meta.name),
         uid=meta.uid,
@@ -76,11 +82,11 @@ def _to_node(wired: _Node) -> nodes.KubeNodeFacts:
         annotations=meta.annotations,
         taints=tuple(nodes.Taint(key=t.key, value=t.value, effect=t.effect) for t in spec.taints),
         is_unschedulable=spec.unschedulable,
-        is_ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions),
+        is_ready=any(c.type == "Ready" and c.status == "True" for c in conditions),
         is_deleting=meta.deletion_timestamp is not None,
         conditions=tuple(
             nodes.NodeCondition(type=c.type, status=c.status, reason=c.reason, message=c.message)
-            for c in status.conditions
+            for c in conditions
         ),
         allocatable=_allocatable(status.allocatable),
         internal_ip=next((a.address for a in status.addresses if a.type == "InternalIP"), ""),
@@ -88,6 +94,8 @@ def _to_node(wired: _Node) -> nodes.KubeNodeFacts:
 
 
 def _allocatable(amounts: dict[str, str]) -> nodes.Allocatable:
+    if len(amounts) > _MOST_AMOUNTS:
+        amounts = {name: amounts[name] for name in _STANDARD if name in amounts}
     exact = {name: quantities.parse(text) for name, text in amounts.items()}
     nothing = quantities.parse("0")
     return nodes.Allocatable(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
+from slurmruntime.crd.part import LONGEST_LIST_BYTES, Part
 from slurmruntime.kube import meta, nesting
 from slurmruntime.kube.errors import Malformed
 from slurmruntime.model.objects import KubeObject, Owner
@@ -26,6 +27,7 @@ _any_object = msgspec.json.Decoder(meta.AnyObject)
 _identified = msgspec.json.Decoder(meta.ObjectHeader)
 _page = msgspec.json.Decoder(meta.Page)
 _event = msgspec.json.Decoder(meta.WatchEvent)
+_owners = Part(list[meta.OwnerReference], longest_bytes=LONGEST_LIST_BYTES)
 _bookmark = msgspec.json.Decoder(meta.Bookmark)
 
 
@@ -187,9 +189,21 @@ def read(what: str, decoder: msgspec.json.Decoder[W], translate: Callable[[W], T
         raise malformed(f"{what} {name_in(body)}", error) from error
 
 
+def owners(metadata: meta.Metadata) -> list[meta.OwnerReference]:
+    """Return the owner references; none if they are longer than any honest ones.
+
+    Raises:
+        Malformed: they violate the schema.
+    """
+    try:
+        return _owners.read(metadata.owner_references, absent=[], too_long=[])
+    except _UNREADABLE as error:
+        raise malformed(f"owners of {metadata.namespace}/{metadata.name}", error) from error
+
+
 def owner(metadata: meta.Metadata) -> Owner | None:
     """Return the controlling owner, if there is one."""
-    for reference in metadata.owner_references:
+    for reference in owners(metadata):
         if reference.controller:
             return Owner(
                 api_version=reference.api_version,

@@ -54,6 +54,30 @@ def test_lists_are_kept_up_to_the_largest_setting() -> None:
     assert TABLE["host_ports"].largest == len(ports.host_ports)
 
 
+@pytest.mark.attack(
+    "give one's own waiting pod 100 000 tolerations, so that each change of it stops both leaders for a second",
+    "lists that are longer than honest ones are not decoded; the pod counts as too large",
+)
+@pytest.mark.parametrize("name", ["tolerations", "affinity_terms", "affinity_values"])
+def test_a_list_that_is_too_long_to_be_read_counts_as_too_many(name: str) -> None:
+    """The rest of the pod is read as ever."""
+    found = read(
+        oversized.having(name, 30_000), annotations={names.NODE_ANNOTATION: "n"}, finalizers=["a/b"]
+    )
+
+    counted = "affinity_terms" if name == "affinity_values" else name
+    assert TABLE[counted].largest + 1 == getattr(found.sizes, counted)
+    assert ("n", ("a/b",)) == (found.assigned_node, found.finalizers)
+
+
+def test_owners_that_are_too_long_to_be_read_are_none() -> None:
+    reference = {"apiVersion": "v1", "kind": "Job", "name": "j", "uid": "j", "controller": True}
+    others = [{**reference, "controller": False}] * 2000
+
+    assert read({}, ownerReferences=[reference]).owner is not None
+    assert read({}, ownerReferences=[reference, *others]).owner is None
+
+
 def test_what_ties_a_placed_pod_to_its_job_is_kept_among_thousands() -> None:
     labels = {f"a.test/{n}": "x" for n in range(5000)} | {names.JOB_ID_LABEL: "7"}
     notes = {f"a.test/{n}": "x" for n in range(5000)} | {names.NODE_ANNOTATION: "n"}

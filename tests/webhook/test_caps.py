@@ -42,6 +42,25 @@ def test_everything_that_is_too_much_is_told_at_once() -> None:
     assert list(TABLE) == [fault.rpartition("caps.")[2].rstrip(")") for fault in found]
 
 
+@pytest.mark.attack(
+    "create pods with 100 000 tolerations or terms of affinity, so that the webhook reviews nothing else",
+    "lists that are longer than honest ones are not decoded, and no pod of more than twice `caps.object_bytes`",
+)
+@pytest.mark.parametrize("name", ["tolerations", "affinity_terms"])
+def test_a_list_that_is_too_long_to_be_read_is_refused(name: str) -> None:
+    (fault,) = [fault for fault in faults_of(oversized.having(name, 5000)) if f"{name})" in fault]
+
+    assert fault.startswith(f"{TABLE[name].path}: expected at most {getattr(DEFAULT, name)}")
+
+
+def test_a_pod_that_is_far_too_long_is_refused_unread() -> None:
+    review = wire.read(with_pod(**oversized.having("annotation_bytes", 600_000)))
+    wire.draft(review)
+
+    with pytest.raises(wire.MalformedObjectError, match="expected at most 500000 bytes of JSON"):
+        wire.draft(review, most_bytes=500_000)
+
+
 def test_an_administrator_may_allow_more() -> None:
     pod = oversized.having("tolerations", 80)
 

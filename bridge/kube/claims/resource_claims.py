@@ -31,6 +31,8 @@ _MANAGER = "slurm-bridge-claims"
 """The field manager of the names of claims."""
 
 _MOST_CONFIGS = 32
+_MOST_REQUESTS = 64
+"""Requests that are read of a claim; Kubernetes allows 32."""
 _LONGEST_CONFIG = 2**14
 """Bytes. Kubernetes itself allows 32 parameters for drivers, of 10 KiB each."""
 
@@ -186,12 +188,12 @@ def _status(wired: _ClaimWithoutSpec) -> ResourceClaim:
 
 def _made_for(meta: meta.Metadata) -> tuple[str, str]:
     entry = meta.annotations.get(_MADE_FOR_ENTRY, "")
-    owners = [
+    uids = [
         owner_reference.uid
-        for owner_reference in meta.owner_references
+        for owner_reference in resource.owners(meta)
         if owner_reference.controller and owner_reference.kind == "Pod"
     ]
-    return (owners[0], entry) if owners and entry else ("", "")
+    return (uids[0], entry) if uids and entry else ("", "")
 
 
 CLAIMS = ResourceKind(
@@ -320,7 +322,7 @@ def _path(namespace: str, name: str) -> str:
 def _spec(spec: _ClaimSpec) -> ClaimSpec:
     devices = spec.devices
     return ClaimSpec(
-        requests=tuple(map(_request, devices.requests)),
+        requests=tuple(map(_request, devices.requests[:_MOST_REQUESTS])),
         constraints=len(devices.constraints),
         config=_config(devices.config, "spec.devices.config"),
     )
