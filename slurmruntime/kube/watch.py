@@ -46,7 +46,8 @@ _LONGEST_RETRY_AFTER_S = 300.0
 """Longer than any API server asks for; a proxy's header must not leave a cache blind for a day."""
 
 _SLICE = 50
-"""Objects decoded before yielding to the event loop: 2 to 4 ms."""
+_SLICE_BYTES = 256 * 2**10
+"""Objects, or bytes of them, decoded before yielding to the event loop: 2 to 4 ms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,8 +192,11 @@ class Reflector(Generic[T]):
         self._log.info("reflector.listed", objects=len(keys), duration_s=took_s)
 
     async def _take(self, items: list[msgspec.Raw], keys: set[str]) -> None:
-        for count, item in enumerate(items):
-            if count % _SLICE == 0:
+        count, length = _SLICE, 0  # others have waited for the page
+        for item in items:
+            count, length = count + 1, length + len(memoryview(item))
+            if count > _SLICE or length > _SLICE_BYTES:
+                count = length = 0
                 await asyncio.sleep(0)
             listed = self._read(item)
             if isinstance(listed, ObjectIdentity):
