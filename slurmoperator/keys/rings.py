@@ -23,6 +23,8 @@ STEPS_PER_KEY: Final = 3
 MOST_STEPS: Final = 10**6
 """The highest step that is read: no cluster will reach it."""
 
+_LONGEST: Final = 4096
+"""Bytes of a step, which has two keys at most."""
 _SUFFIX: Final = ".jwks"
 _NAME: Final = "key-"
 
@@ -106,6 +108,8 @@ def step_text(step: int, keys: Mapping[int, bytes]) -> bytes:
 
 def keys_of(step: int, text: bytes) -> dict[int, bytes] | None:
     """Return the keys in the text of a step, by number; None if it is not exactly what this step must contain."""
+    if len(text) > _LONGEST:
+        return None
     try:
         keys = {
             int(key.kid.removeprefix(_NAME)): base64.urlsafe_b64decode(f"{key.k}==")

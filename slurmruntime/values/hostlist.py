@@ -65,7 +65,7 @@ def measure(text: str, *, most: HostlistSize = MOST) -> HostlistSize:
     if text and not _NOT_PLAIN.search(text):  # most are a few names and commas
         commas = text.count(",")
         return _within(HostlistSize(commas + 1, len(text) - commas), most, text)
-    for pieces in _parsed(text):
+    for pieces in _parsed(text, most):
         names = _count(pieces)
         characters = size.characters + sum(
             names * len(literal) + (names // numbers.many * numbers.characters if numbers else 0)
@@ -86,7 +86,7 @@ def expand(text: str, *, most: HostlistSize = MOST) -> tuple[str, ...]:
     measure(text, most=most)
     if text and not _NOT_PLAIN.search(text):
         return tuple(text.split(","))
-    return tuple(name for pieces in _parsed(text) for name in _names(pieces))
+    return tuple(name for pieces in _parsed(text, most) for name in _names(pieces))
 
 
 def compress(names: Iterable[str]) -> str:
@@ -110,13 +110,13 @@ def _within(size: HostlistSize, most: HostlistSize, text: str) -> HostlistSize:
     return size
 
 
-def _parsed(text: str) -> Iterator[Sequence[_Piece]]:
+def _parsed(text: str, most: HostlistSize) -> Iterator[Sequence[_Piece]]:
     """Yield the pieces of each entry."""
     for entry in _entries(text):
         if _PLAIN.fullmatch(entry):
             yield (_Piece(entry, None),)
         else:
-            yield _pieces(entry, text)
+            yield _pieces(entry, text, most)
 
 
 def _entries(text: str) -> Iterator[str]:
@@ -138,7 +138,7 @@ def _entries(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _pieces(entry: str, text: str) -> Sequence[_Piece]:
+def _pieces(entry: str, text: str, most: HostlistSize) -> Sequence[_Piece]:
     """Split `prefix[ranges]prefix[ranges]suffix`."""
     pieces: list[_Piece] = []
     position = 0
@@ -151,13 +151,13 @@ def _pieces(entry: str, text: str) -> Sequence[_Piece]:
                 f"hostlist {_shown(text)}: more than {_MOST_BRACKETS} brackets in one name"
             )
         literal, ranges = piece.groups()
-        pieces.append(_Piece(literal, None if ranges is None else _numbers(ranges, text)))
+        pieces.append(_Piece(literal, None if ranges is None else _numbers(ranges, text, most)))
         position = piece.end()
     return pieces
 
 
-def _numbers(ranges: str, text: str) -> _Numbers:
-    """Read `08-10,3`, which is 08, 09, 10, 3: a range is as wide as its first number."""
+def _numbers(ranges: str, text: str, most: HostlistSize) -> _Numbers:
+    """Read `08-10,3`, which is 08, 09, 10, 3: a range is as wide as its first number. Stop as soon as these are too many."""
     parts = ranges.split(",")
     count = characters = 0
     for part in parts:
@@ -175,6 +175,7 @@ def _numbers(ranges: str, text: str) -> _Numbers:
             raise ValueError(f"hostlist {_shown(text)}: the range {part} counts downwards")
         count += last - first + 1
         characters += _written_length(first, last, width=len(match[1]))
+        _within(HostlistSize(count, characters), most, text)
     return _Numbers(parts, count, characters)
 
 

@@ -27,6 +27,8 @@ _ENDS: Mapping[JobEnd, str] = MappingProxyType(
     }
 )
 
+_LONGEST_REASON = 1024
+"""Characters; Slurm's own names have at most forty, and Kubernetes takes no longer reason."""
 _FAR = timedelta(hours=1)
 _NEAR_STEP = timedelta(minutes=5)
 
@@ -37,7 +39,7 @@ def condition_reason(slurm_reason: str) -> str:
     CamelCase, letters, digits and underscores, a letter first. The part after a comma holds details
     (`ReqNodeNotAvail, UnavailableNodes:n[1-9]`), which would change all the time.
     """
-    words = re.findall(r"[A-Za-z0-9_]+", slurm_reason.partition(",")[0])
+    words = re.findall(r"[A-Za-z0-9_]+", slurm_reason[:_LONGEST_REASON].partition(",")[0])
     reason = "".join(word[0].upper() + word[1:] for word in words)
     if reason in ("", "None", "Null"):
         return NOT_LOOKED_AT

@@ -137,4 +137,4 @@ def _named(text: str | None) -> Sequence[str] | None:
 
     Such an object is older than the policy, or was let in some other way.
     """
-    return None if text is None else [name for name in text.split(",") if name]
+    return None if text is None else list(filter(None, text.split(",")))

@@ -4,7 +4,8 @@ A key close to a known one is a mistake. Any other unknown one may be of a later
 effect, and stops no pod.
 """
 
-from collections.abc import Iterator, Mapping
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 
@@ -51,6 +52,8 @@ _KNOWN = frozenset(
 
 _LONGEST = 40
 """Longer names are close to nothing."""
+_MOST_KEYS = 1000
+"""Keys that are looked at; an object with more is refused for their number (`bridge.domain.caps`)."""
 _SHORT = 8
 """Of a shorter name, one slip is close; of others, two."""
 _SHOWN = 80
@@ -62,7 +65,7 @@ def faults(annotations: Mapping[str, str], what: str = "metadata.annotations") -
         if (value := annotations.get(key)) is not None and value not in accepted:
             words = f"expected {' or '.join(accepted)}, found {value[:_SHOWN]!r}"
             yield Fault(f"{what}[{key}]", words)
-    for key in islice(_unknown(annotations), MOST_FAULTS):
+    for key in _unknown(annotations):
         if meant := _meant(key):
             yield Fault(f"{what}[{key}]", f"no such key; did you mean {meant}?")
 
@@ -71,13 +74,16 @@ def without_effect(
     annotations: Mapping[str, str], what: str = "metadata.annotations"
 ) -> Iterator[str]:
     """Yield the keys that this release does not know."""
-    for key in islice(_unknown(annotations), MOST_FAULTS):
+    for key in _unknown(annotations):
         if not _meant(key):
             yield f"{what}[{key[:_SHOWN]}]: has no effect, this release of slurm-bridge does not know it"
 
 
-def _unknown(keys: Mapping[str, str]) -> Iterator[str]:
-    return (key for key in sorted(keys) if key.startswith(PREFIX) and key not in _KNOWN)
+def _unknown(keys: Mapping[str, str]) -> Sequence[str]:
+    """Return the first unknown keys of ours."""
+    some = islice(keys, _MOST_KEYS)
+    ours = (key for key in some if key.startswith(PREFIX) and key not in _KNOWN)
+    return heapq.nsmallest(MOST_FAULTS, ours)
 
 
 def _meant(key: str) -> str:

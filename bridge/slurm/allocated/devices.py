@@ -17,6 +17,8 @@ _ENTRY: Final = re.compile(
 _RANGE: Final = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
 _MOST: Final = 4096
 """Devices of one node."""
+_LONGEST: Final = 16 * 2**10
+"""Characters about one node: each of 2048 devices by its number."""
 
 
 async def of_job(
@@ -53,10 +55,10 @@ def of(
 
 
 def indexes(text: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Parse `gpu:a100:3(IDX:0-1,4),nic:1(IDX:0)`; skip entries without indexes, and all beyond `_MOST` devices."""
+    """Parse `gpu:a100:3(IDX:0-1,4),nic:1(IDX:0)`; skip entries without indexes, and all beyond `_MOST` devices or `_LONGEST` characters."""
     position = 0
     room = _MOST
-    while match := _ENTRY.match(text, position):
+    while match := _ENTRY.match(text, position, _LONGEST):
         ranges = tuple(_ranges(match["indexes"] or ""))
         count = sum(map(len, ranges))
         if 0 < count <= room and count == int(match["count"]):

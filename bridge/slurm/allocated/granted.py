@@ -74,7 +74,9 @@ def task_grant(wired: wire.Job, shares: tuple[TaskShare, ...]) -> TaskGrant:
 
 def _gres_of_task(wired: wire.Job, *, tasks: int, nodes: int) -> dict[str, int]:
     per_task, per_node = _gres(wired.tres_per_task), _gres(wired.tres_per_node)
-    has = _gres(",".join(wired.gres_detail))
+    has: Counter[str] = Counter()
+    for detail in wired.gres_detail:
+        has.update(_gres(detail))
     by_kind: dict[str, int] = {}
     for kind in {*per_task, *per_node, *has}:
         rooms = [per_task[kind]] if kind in per_task else []

@@ -7,6 +7,8 @@ from typing import Final
 
 MIB: Final = 1 << 20
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
+_LONGEST: Final = 4096
+"""Characters of one job's or one node's; some hundreds in fact."""
 _AMOUNT: Final = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)")
 _BINDING: Final = re.compile(r"\([^)]*+\)?")
 """The parentheses after a GRES: sockets, indexes."""
@@ -19,9 +21,11 @@ def amounts(text: str) -> Mapping[str, float]:
     """Parse TRES such as `cpu=4,mem=100M,node=1,billing=4,gres/gpu:h200=2`.
 
     Returns:
-        Amounts by name, memory in bytes. Invalid parts are left out.
+        Amounts by name, memory in bytes. Invalid parts are left out; of a text that is too long, all.
     """
-    by_name = {}
+    by_name: dict[str, float] = {}
+    if len(text) > _LONGEST:
+        return by_name
     for part in text.split(","):
         name, _, amount = part.partition("=")
         if (match := _AMOUNT.fullmatch(amount.strip())) is None:
@@ -45,9 +49,11 @@ def gres(text: str) -> Mapping[tuple[str, str], float]:
     """Parse the GRES of a node, such as `gpu:h200:4(S:0-1),shard:8` or `gpu:a100:2(IDX:0-1)`.
 
     Returns:
-        Amounts by name and type; the type is "" if there is none. Invalid parts are left out.
+        Amounts by name and type; the type is "" if there is none. Invalid parts are left out; of a text that is too long, all.
     """
     by_kind: dict[tuple[str, str], float] = {}
+    if len(text) > _LONGEST:
+        return by_kind
     for part in _BINDING.sub("", text).split(","):
         name, *rest = part.strip().split(":")
         rest = [field for field in rest if field != "no_consume"]

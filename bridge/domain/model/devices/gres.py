@@ -9,6 +9,8 @@ from typing import Final
 USUAL: Mapping[str, str] = MappingProxyType({"nvidia.com/gpu": "gpu", "amd.com/gpu": "gpu"})
 """Extended resources and their GRES, unless the setting `gpu_resources` of the controllers says otherwise."""
 
+LONGEST: Final = 4096
+"""Characters of one node's GRES, or of one request's: some hundreds in fact. Nothing longer is read."""
 _SOCKETS: Final = re.compile(r"\([^)]*+\)?")
 """To the end if nothing closes it: each character is read once."""
 _NUMBER: Final = re.compile(r"([0-9]{1,18})([KMGTP]?)", re.IGNORECASE)
@@ -18,7 +20,9 @@ _POWERS: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
 
 def plain(text: str) -> str:
-    """Return GRES in our order, without the sockets that Slurm adds: `gpu:a100:4(S:0-1)`."""
+    """Return GRES in our order, without the sockets that Slurm adds: `gpu:a100:4(S:0-1)`; none if the text is too long."""
+    if len(text) > LONGEST:
+        return ""
     return ",".join(sorted(filter(None, _SOCKETS.sub("", text).split(","))))
 
 

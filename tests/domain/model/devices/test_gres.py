@@ -11,7 +11,8 @@ from bridge.domain.model.devices import gres
         ("gpu:a100:4(S:0-1),nic", {"gpu:a100": 4, "nic": 1}),
         ("shard:4K,bandwidth:2g", {"shard": 4096, "bandwidth": 2 << 30}),
         ("gpu:999999999999999999P", {"gpu": 2**63 - 1}),
-        (f"gpu:{'9' * 5000}", {f"gpu:{'9' * 5000}": 1}),
+        (f"gpu:{'9' * 4000}", {f"gpu:{'9' * 4000}": 1}),
+        (f"gpu:{'9' * 5000}", {}),  # too long to be read
         ("gpu:٣", {"gpu:٣": 1}),
     ],
 )
