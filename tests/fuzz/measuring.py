@@ -41,6 +41,32 @@ def measure(work: Callable[[], object]) -> Cost:
         gc.enable()
 
 
+class _TooManySteps(BaseException):
+    """Not an `Exception`, which a reader may suppress."""
+
+
+def steps_up_to(most: int, work: Callable[[], object]) -> int:
+    """Count the lines and calls of Python; stop the work as soon as they are more than `most`, and return one more."""
+    steps = 0
+
+    def count(_frame: FrameType, _event: str, _argument: object) -> Any:
+        nonlocal steps
+        steps += 1
+        if steps > most:
+            raise _TooManySteps
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        work()
+    except _TooManySteps:
+        pass
+    finally:
+        sys.settrace(before)
+    return steps
+
+
 def called_functions(work: Callable[[], object], root: str) -> frozenset[tuple[str, str]]:
     """Return the file and name of all functions below a folder that are called."""
     seen: set[tuple[str, str]] = set()

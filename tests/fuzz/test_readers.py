@@ -14,7 +14,7 @@ import pytest
 
 from tests.fuzz import corpus
 from tests.fuzz.exemptions import EXEMPT
-from tests.fuzz.measuring import Cost, called_functions, measure
+from tests.fuzz.measuring import Cost, called_functions, measure, steps_up_to
 from tests.fuzz.readers.reader import FIXED_MEMORY, Reader
 from tests.fuzz.readers.registry import READERS
 
@@ -25,6 +25,13 @@ DEAR = 100
 """Steps for each byte; so dear a reader gets a quarter."""
 MOST_GROWTH = 6
 """Four times the bytes may take four times the work, and half as much again."""
+
+OBJECT_STEPS = 150_000
+"""What one object may cost on an event loop: 5 ms on a quiet core. 1.5 MiB that are only decoded, in C and without steps, take as long."""
+DEAREST = 3
+"""Of the worst inputs, those that take the most steps when they are short are tried at the bound."""
+AT_MOST = 4 * 2**20
+"""Bytes of what is longer, because it is a list."""
 
 LONG = 256 * 1024
 """Bytes for a child process, where a quadratic search in the interpreter's C code, which takes no steps, would take minutes of CPU."""
@@ -101,6 +108,24 @@ def test_steps_and_memory_follow_the_bytes_that_are_read(reader: Reader) -> None
             assert not is_last or not excess, (f"{long[:80]!r}, {length} bytes", excess)
             if not excess:
                 break
+
+
+@pytest.mark.parametrize("reader", [pytest.param(each, id=each.name) for each in READERS])
+def test_no_object_takes_an_event_loop_for_long(reader: Reader) -> None:
+    """At the bound, where linear cost may still be far too much. `Reader.dear` says what is so, and why that harms nobody."""
+    read(reader, "a")  # what is made once
+    lengths = (min(LARGE, reader.most_bytes), min(AT_MOST, reader.most_bytes))
+    short, long = (list(reader.grammar.worst(length)) for length in lengths)
+    dearest = sorted(
+        zip(short, long, strict=True), key=lambda pair: -steps(reader, pair[0], 10**7)
+    )[:DEAREST]
+    most = max(steps(reader, text, OBJECT_STEPS) for _, text in dearest)
+
+    assert bool(reader.dear) == (most > OBJECT_STEPS), (most, [text[:60] for _, text in dearest])
+
+
+def steps(reader: Reader, text: str, most: int) -> int:
+    return steps_up_to(most, lambda: read(reader, text))
 
 
 @pytest.mark.parametrize("part", range(2))

@@ -23,18 +23,45 @@ from tests.fuzz.grammars import json_of
 from tests.fuzz.readers.reader import KUBERNETES, OBJECT, USER, Reader, in_bytes
 from webhook import wire as webhook_wire
 
-_HEAD = '{"metadata":{"name":"a","uid":"u","namespace":"n","resourceVersion":"1"'
+_HEAD = (
+    '{"metadata":{"name":"a","uid":"u","namespace":"n","resourceVersion":"1",'
+    '"creationTimestamp":"2026-11-27T00:00:00Z"'
+)
+_SPEC = '"spec":{"containers":[{"name":"a"}],"script":"#!/bin/sh\\n"'
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _FRAMES = (
-    (f'{_HEAD},"annotations":{{', '"z":""}},"spec":{},"status":{}}'),
-    (f'{_HEAD}}},"spec":{{', '"z":1},"status":{}}'),
-    (f'{_HEAD}}},"spec":{{"tolerations":[', "{}]}}"),
+    (f'{_HEAD},"annotations":{{', f'"z":""}}}},{_SPEC}}},"status":{{}}}}'),
+    (f'{_HEAD},"labels":{{', f'"z":""}}}},{_SPEC}}}}}'),
+    (f'{_HEAD},"finalizers":[', f'"z"]}},{_SPEC}}}}}'),
+    (
+        f'{_HEAD},"ownerReferences":[',
+        f'{{"apiVersion":"v1","kind":"a","name":"b","uid":"c"}}]}},{_SPEC}}}}}',
+    ),
+    (f"{_HEAD}}},{_SPEC},", '"z":1},"status":{}}'),
+    (f'{_HEAD}}},{_SPEC},"tolerations":[', "{}]}}"),
+    (
+        f'{_HEAD}}},{_SPEC},"affinity":{{"nodeAffinity":{{"{_REQUIRED}":{{"nodeSelectorTerms":[',
+        "{}]}}}}}",
+    ),
+    (f'{_HEAD}}},{_SPEC},"resourceClaims":[', '{"name":"z"}]}}'),
+    (f'{_HEAD}}},{_SPEC},"devices":[', "{}]}}"),
+    (f'{_HEAD}}},{_SPEC},"devices":{{"requests":[', "{}]}}}"),
+    (f'{_HEAD}}},{_SPEC}}},"status":{{"conditions":[', '{"type":"a","status":"b"}]}}'),
+    (f'{_HEAD}}},{_SPEC}}},"status":{{"allocatable":{{', '"z":"1"}}}'),
     (f'{_HEAD}}},"data":{{', '"z":""}}'),
 )
-_ENTRIES = ('"a":"b",', '{"key":"a"},', '"é":"",', '"a":"====",')
+_ENTRIES = (
+    *('"a":"b",', '{"key":"a"},', '"é":"",', '"a":"====",', '"a":"1",', '"a/b",'),
+    *('{"operator":"Exists"},', '{"name":"a"},', '{"type":"a","status":"b"},'),
+    *('{"apiVersion":"v1","kind":"a","name":"b","uid":"c"},',),
+    *('{"matchExpressions":[{"key":"a","operator":"Exists"}]},',),
+)
 _BAD_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-def _body(name: str, read: Callable[[bytes], object], *refusals: type[Exception]) -> Reader:
+def _body(
+    name: str, read: Callable[[bytes], object], *refusals: type[Exception], dear: str = ""
+) -> Reader:
     return Reader(
         name=name,
         author=KUBERNETES,
@@ -42,7 +69,9 @@ def _body(name: str, read: Callable[[bytes], object], *refusals: type[Exception]
         read=in_bytes(read),
         grammar=json_of(*_FRAMES, more=_ENTRIES),
         refusals=(SlurmError, KubeError, *refusals),
+        fixed_steps=8000,  # the frame takes most of the small input
         memory=200,
+        dear=dear,
     )
 
 
@@ -87,7 +116,11 @@ READERS: tuple[Reader, ...] = (
     _body("bridge.kube.claims.slices:resource_slice", slices.resource_slice),
     _body("slurmruntime.kube.node_objects:node", node_objects.node),
     _body("slurmruntime.kube.secrets:_read", kube_secrets._read),
-    _body("slurmruntime.kube.nesting:cut", nesting.cut),
+    _body(
+        "slurmruntime.kube.nesting:cut",
+        nesting.cut,
+        dear="only for what is nested a thousand levels deep: parameters for drivers, at most 320 KiB of them in a claim",
+    ),
     _body("slurmruntime.kube.errors:from_answer", _answer),
     _body("slurmoperator.nodesets.nodeset:NODE_SET.read", NODE_SET.read),
     _body("slurmjobs.objects.slurmjob:read", slurmjob.read, *_BAD_JSON),
@@ -114,6 +147,7 @@ READERS: tuple[Reader, ...] = (
         author=KUBERNETES,
         most_bytes=OBJECT,
         read=lambda text: asyncio.run(_lines(text)),
+        dear="a watch, which waits for each piece",
     ),
     Reader(
         name="slurmoperator.keys.secrets:decode",

@@ -41,7 +41,7 @@ _LOG = 64 * 1024
 _FILE = MIB
 
 
-def _of_user(name: str, read: Callable[[str], object], **more: float) -> Reader:
+def _of_user(name: str, read: Callable[[str], object], *, dear: str = "", **more: float) -> Reader:
     return Reader(
         name=name,
         author=USER,
@@ -56,6 +56,7 @@ def _of_user(name: str, read: Callable[[str], object], **more: float) -> Reader:
         steps=more.get("steps", 16),
         fixed_steps=int(more.get("fixed_steps", 4000)),
         memory=more.get("memory", 200),
+        dear=dear,
     )
 
 
@@ -82,6 +83,10 @@ def _explained(message: str) -> object:
 
 
 _TAG = "a" * 64
+_ON_THE_LOOP = (
+    "64 KiB of one letter to the line; a file that somebody has written takes a tenth of that"
+)
+_AT_THE_START = "at the start, and on a thread when the file has changed"
 
 READERS: tuple[Reader, ...] = (
     _of_user(
@@ -91,12 +96,17 @@ READERS: tuple[Reader, ...] = (
         fixed_steps=80_000,
         memory=400,
     ),
-    _of_user("slurmoperator.configuration.lines:words", lines.words),
-    _of_user("slurmoperator.configuration.lines:read", to_the_end(lines.read), memory=400),
+    _of_user("slurmoperator.configuration.lines:words", lines.words, dear=_ON_THE_LOOP),
+    _of_user(
+        "slurmoperator.configuration.lines:read",
+        to_the_end(lines.read),
+        memory=400,
+        dear=_ON_THE_LOOP,
+    ),
     _of_user("slurmoperator.nodesets.plan.troubles:promised_devices", troubles.promised_devices),
     _of_user("slurmoperator.nodesets.plan.admission:_shown", admission._shown),
     _of_user("slurmoperator.nodesets.plan.workers:_clean", workers._clean),
-    _of_user("slurmoperator.rendering.ssh:sshd_config", ssh.sshd_config),
+    _of_user("slurmoperator.rendering.ssh:sshd_config", ssh.sshd_config, dear=_ON_THE_LOOP),
     Reader(
         name="slurmoperator.objects.names:faults",
         author=USER,
@@ -152,6 +162,7 @@ READERS: tuple[Reader, ...] = (
         most_bytes=_FILE,
         read=_in_a_file(_settings),
         grammar=YAML,
+        dear=_AT_THE_START,
         refusals=(sources.Invalid,),
         steps=400,
         memory=1200,
@@ -162,6 +173,7 @@ READERS: tuple[Reader, ...] = (
         most_bytes=web_config.LONGEST_BYTES,
         read=in_bytes(lambda content: web_config.parse(content, Path("web.yaml"))),
         grammar=YAML,
+        dear=_AT_THE_START,
         refusals=(web_config.UnusableWebConfig,),
         steps=400,
         memory=1200,
@@ -172,6 +184,7 @@ READERS: tuple[Reader, ...] = (
         most_bytes=_FILE,
         read=_in_a_file(lambda path: kubeconfig.read(str(path))),
         grammar=YAML,
+        dear=_AT_THE_START,
         refusals=(kubeconfig.NotPlain,),
         steps=400,
         memory=1200,

@@ -91,6 +91,7 @@ READERS: tuple[Reader, ...] = (
         grammar=_SCRIPTS,
         steps=30,
         fixed_steps=300_000,  # up to 20 faults with hints
+        dear="on a thread of its own (`webhook.apart`)",
         memory=200,
         refusals=(msgspec.ValidationError,),
     ),
@@ -100,6 +101,7 @@ READERS: tuple[Reader, ...] = (
         most_bytes=LONGEST_VALUE,
         read=_values,
         steps=4 * len(_FORMS),
+        dear="all forms, one after the other; a script has 32 KiB of options in all",
         memory=400,
     ),
     Reader(
@@ -141,6 +143,7 @@ READERS: tuple[Reader, ...] = (
         most_bytes=slurm_config.LONGEST,
         read=slurm_config.read,
         grammar=YAML,
+        dear="on a thread, and only when the ConfigMap has changed",
         steps=400,
         memory=1200,
     ),

@@ -43,7 +43,7 @@ def _permitted(text: str) -> object:
 
 
 def _own_keys(text: str) -> object:
-    keys = {f"{own_keys.PREFIX}{part}": "" for part in text.split(" ")}
+    keys = dict.fromkeys(map(own_keys.PREFIX.__add__, text.split(" ")), "")
     return list(own_keys.faults(keys)), list(overrides.effectless(keys))
 
 

@@ -34,7 +34,9 @@ _PIECE = 128
 """Bytes at a time, of a peer that sends as slowly as it can."""
 
 
-def _answer(name: str, read: Callable[[bytes], object], *, steps: float = 12) -> Reader:
+def _answer(
+    name: str, read: Callable[[bytes], object], *, steps: float = 12, dear: str = ""
+) -> Reader:
     return Reader(
         name=name,
         author=SLURM,
@@ -44,10 +46,13 @@ def _answer(name: str, read: Callable[[bytes], object], *, steps: float = 12) ->
         refusals=(SlurmError, *reading.UNREADABLE),
         steps=steps,
         memory=400,
+        dear=dear,
     )
 
 
-def _field(name: str, read: Callable[[str], object], *refusals: type[Exception]) -> Reader:
+def _field(
+    name: str, read: Callable[[str], object], *refusals: type[Exception], dear: str = ""
+) -> Reader:
     return Reader(
         name=name,
         author=SLURM,
@@ -62,6 +67,7 @@ def _field(name: str, read: Callable[[str], object], *refusals: type[Exception])
         ),
         steps=30,
         memory=200,
+        dear=dear,
     )
 
 
@@ -86,6 +92,8 @@ def _some_tasks(text: str) -> object:
     return list(itertools.islice(decoding.task_numbers(text), 1000))
 
 
+_TASKS = "the tasks of a whole array, as many as MaxArraySize lets it have"
+_NODES = "the nodes of a whole job, 100 000 at most"
 _NAMES = hostlist.HostlistSize(names=2000, characters=64_000)
 
 
@@ -106,6 +114,7 @@ READERS: tuple[Reader, ...] = (
         "slurmclient.wire.reading:listing",
         lambda body: reading.listing(body, "jobs", wire.Job),
         steps=100,
+        dear="a list, not one object; those that may be long are read in slices",
     ),
     _answer("slurmclient.wire.reading:lenient", lambda body: reading.lenient(body, wire.Node)),
     _answer("bridge.slurm.decode:job", _job),
@@ -118,6 +127,7 @@ READERS: tuple[Reader, ...] = (
         read=_split,
         grammar=json_of(_JOBS, ('{"jobs":[{"a":"', '"}]}'), ('{"jobs":[{', ""), more=_ENTRIES),
         refusals=(Malformed,),
+        dear="a list, which comes in pieces of 64 KiB at most; the loop turns after each",
     ),
     _field("bridge.domain.lifecycle.reasons:condition_reason", reasons.condition_reason),
     _field("bridge.domain.lifecycle.waiting_reasons:explain", waiting_reasons.explain),
@@ -133,12 +143,12 @@ READERS: tuple[Reader, ...] = (
         "bridge.slurm.batch_jobs.arrays:task_states",
         lambda text: arrays.task_states([text, f"{text}:RUNNING"]),
     ),
-    _field("bridge.slurm.batch_jobs.decoding:task_numbers", _some_tasks),
+    _field("bridge.slurm.batch_jobs.decoding:task_numbers", _some_tasks, dear=_TASKS),
     _field("slurmclient.resources.keys:mark_of", keys.mark_of),
     _field("slurmclient.watching.listing:numbers", listing.numbers),
     _field("slurmclient.watching.states:component", states.component),
     _field("slurmexporter.jobtable.table:_base", table._base),
-    _field("slurmexporter.readings.job:task_count", job.task_count),
+    _field("slurmexporter.readings.job:task_count", job.task_count, dear=_TASKS),
     _field("slurmexporter.readings.tres:amounts", tres.amounts),
     _field("slurmexporter.readings.tres:gres", tres.gres),
     _field("slurmexporter.text.rendering:escape", rendering.escape),
@@ -159,8 +169,9 @@ READERS: tuple[Reader, ...] = (
             ("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: ", "\r\n\r\n"),
             more=("a:b\r\n",),
         ),
+        dear="the head of an answer, whose length the HTTP library bounds",
     ),
-    _field("slurmruntime.values.hostlist:measure", hostlist.measure, ValueError),
+    _field("slurmruntime.values.hostlist:measure", hostlist.measure, ValueError, dear=_NODES),
     Reader(
         name="slurmruntime.values.hostlist:expand",
         author=SLURM,

@@ -50,6 +50,8 @@ class Reader:
     steps: float = 8
     fixed_steps: int = 4000
     memory: float = 64
+    dear: str = ""
+    """Why it may take more steps than one object may cost, and what keeps it off the event loop or apart on it; "" if it may not."""
 
 
 def in_bytes(read: Callable[[bytes], object]) -> Callable[[str], object]:
