@@ -16,10 +16,10 @@ from bridge.domain.workloads.kinds import pod_group
 from bridge.domain.workloads.membership import Membership
 from extender.memory import MOST, Failures, Memory
 from slurmruntime.kube import errors
-from slurmruntime.kube.events import EventRecorder, EventType
 from slurmruntime.kube.objects import Objects
 from slurmruntime.model.objects import KubeObject, Owner, Reference
 from slurmruntime.process.clock import Clock
+from slurmruntime.process.events import EventRecorder, EventType
 
 _log = structlog.get_logger(__name__)
 

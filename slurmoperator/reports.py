@@ -9,8 +9,8 @@ from slurmruntime.crd.conditions import ObjectCondition
 from slurmruntime.kube.apply.custom import CustomKind, CustomObject
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.kube.events import EventRecorder, EventType
 from slurmruntime.leading.controller import Process
+from slurmruntime.process.events import EventRecorder, EventType
 from slurmruntime.values.oddities import About
 
 SPACING: Final = timedelta(minutes=10)

@@ -39,8 +39,8 @@ from bridge.kube.patches import Patch
 from bridge.reconcile.placeholder_writes import PlaceholderWrites, WorkloadWrites
 from slurmruntime.kube import errors as kube_errors
 from slurmruntime.kube.cache import Cache
-from slurmruntime.kube.events import EventRecorder, EventType
 from slurmruntime.leading.controller import Process
+from slurmruntime.process.events import EventRecorder, EventType
 from slurmruntime.values import names
 from slurmruntime.values.errors import CallError
 from slurmruntime.values.ids import WorkloadKey

@@ -24,13 +24,13 @@ from slurmruntime.endpoints.finding import ControllerName
 from slurmruntime.kube import objects
 from slurmruntime.kube.client import KubeClient, OnCall
 from slurmruntime.kube.errors import Unavailable
-from slurmruntime.kube.events import EventRecorder, Reporter
 from slurmruntime.kube.kubeconfig.credentials import Credentials
 from slurmruntime.kube.leases import KubeLeases
 from slurmruntime.leading import lease, several
 from slurmruntime.leading.controller import Process
 from slurmruntime.process import health, lifetime, liveness
 from slurmruntime.process.clock import Clock, SystemClock
+from slurmruntime.process.events import EventRecorder, Reporter
 from slurmruntime.process.health import Health
 from slurmruntime.process.lifetime import Service, StartAfresh
 from slurmruntime.process.liveness import Liveness

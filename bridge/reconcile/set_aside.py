@@ -24,9 +24,9 @@ from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.decision import Actor
 from bridge.domain.model.pods import Pod
 from slurmruntime.kube.cache import Callback
-from slurmruntime.kube.events import EventRecorder, EventType
 from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock
+from slurmruntime.process.events import EventRecorder, EventType
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values import faults
 from slurmruntime.values.oddities import About, Kind

@@ -44,9 +44,9 @@ from controllers.nodes.slurm import SlurmNodes
 from slurmclient.errors import Declined, SlurmError, TargetNotFound, TooOld
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.kube.events import EventRecorder, EventType
 from slurmruntime.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts, SlurmNodeSpec
 from slurmruntime.process.clock import Clock
+from slurmruntime.process.events import EventRecorder, EventType
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.slurm.errors import JOB_FINISHED, JOB_NOT_PENDING
 from slurmruntime.values.ids import SlurmNode

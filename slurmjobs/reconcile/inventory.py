@@ -17,11 +17,11 @@ from slurmjobs.sylabs.slurm_config import SlurmConfig
 from slurmruntime.kube import errors, paths
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import STRATEGIC_MERGE_PATCH
-from slurmruntime.kube.events import EventType
 from slurmruntime.kube.resource import Json, ResourceKind, malformed
 from slurmruntime.kube.watch import Reflector
 from slurmruntime.process import liveness
 from slurmruntime.process.clock import pause
+from slurmruntime.process.events import EventType
 from slurmruntime.process.lifetime import Service
 from slurmruntime.values import names
 from slurmruntime.values.faults import shortened

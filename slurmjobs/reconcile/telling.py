@@ -4,7 +4,7 @@ from slurmjobs.lifecycle import status_events
 from slurmjobs.lifecycle.status_events import EventBudget
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.objects.status import SlurmJobStatus
-from slurmruntime.kube.events import EventRecorder, EventType
+from slurmruntime.process.events import EventRecorder, EventType
 from slurmruntime.values.ids import WorkloadKey
 from slurmruntime.values.oddities import About
 

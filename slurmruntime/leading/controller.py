@@ -9,11 +9,11 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from slurmruntime.kube.events import Reporter
 from slurmruntime.leading import worker
 from slurmruntime.leading.worker import Keys, Reconcile
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.clock import Clock
+from slurmruntime.process.events import Reporter
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values.oddities import Oddities
 

@@ -10,11 +10,11 @@ from bridge.kube import decode, patches, writes
 from sandbox.client import Sandbox
 from slurmruntime.kube import errors, objects
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.kube.events import EventRecorder, EventType, Reporter
 from slurmruntime.kube.leases import KubeLeases
 from slurmruntime.model.leases import LeaseRecord
 from slurmruntime.model.objects import Owner
 from slurmruntime.process.clock import SystemClock
+from slurmruntime.process.events import EventRecorder, EventType, Reporter
 from slurmruntime.values import names
 from slurmruntime.values.ids import JobId, KubeNode, PodUid
 from tests.kube import kube_nodes

@@ -19,8 +19,8 @@ from bridge.slurm.respond import Responder
 from controllers.__main__ import control
 from slurmclient import Tls
 from slurmruntime.kube.cache import Cache
-from slurmruntime.kube.events import Reporter
 from slurmruntime.leading.lease import Accession
+from slurmruntime.process.events import Reporter
 from slurmruntime.process.health import Health
 from slurmruntime.process.liveness import Liveness
 from slurmruntime.process.metrics import Metrics

@@ -3,9 +3,9 @@
 import random
 
 from bridge.reconcile.set_aside import SetAside
-from slurmruntime.kube.events import Reporter
 from slurmruntime.leading.controller import Process
 from slurmruntime.process.clock import Clock
+from slurmruntime.process.events import Reporter
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values.oddities import Oddities
 

@@ -26,10 +26,10 @@ from slurmclient import LostReply, Tls, TokenFile, Unavailable
 from slurmclient.transport.exchange import Reply, Request
 from slurmclient.transport.failover import Transport
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.kube.events import Reporter
 from slurmruntime.kube.kubeconfig.credentials import Credentials
 from slurmruntime.leading.lease import Accession
 from slurmruntime.process import lifetime, liveness
+from slurmruntime.process.events import Reporter
 from slurmruntime.process.health import Health
 from slurmruntime.process.liveness import Liveness
 from slurmruntime.process.metrics import Metrics

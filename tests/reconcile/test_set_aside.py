@@ -11,7 +11,7 @@ from bridge.domain.lifecycle.decision import Actor
 from bridge.reconcile import set_aside as module
 from bridge.reconcile.set_aside import MOST, SetAside, odd_pods
 from slurmruntime.kube.errors import Unavailable
-from slurmruntime.kube.events import EventRecorder, Reporter
+from slurmruntime.process.events import EventRecorder, Reporter
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values.faults import Fault
 from slurmruntime.values.oddities import About

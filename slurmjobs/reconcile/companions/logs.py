@@ -23,9 +23,9 @@ from slurmjobs.reconcile.companions.pods import CompanionPod, CompanionWatch, pa
 from slurmjobs.reconcile.telling import about
 from slurmruntime.kube import errors
 from slurmruntime.kube.client import JSON_PATCH
-from slurmruntime.kube.events import EventType
 from slurmruntime.leading.controller import Controller, Watch
 from slurmruntime.model import json_patch
+from slurmruntime.process.events import EventType
 from slurmruntime.values import names
 from slurmruntime.values.ids import WorkloadKey
 

@@ -7,9 +7,9 @@ import pytest
 from bridge.domain.nodes.actions import SetCondition, Uncordon
 from controllers.nodes.actuator import NodeActuator, NodePeers
 from slurmruntime.kube.cache import Cache
-from slurmruntime.kube.events import EventRecorder, Reporter
 from slurmruntime.kube.node_objects import NODES
 from slurmruntime.model.nodes import NodeCondition
+from slurmruntime.process.events import EventRecorder, Reporter
 from slurmruntime.values import names
 from slurmruntime.values.ids import KubeNode
 from tests import virtual_time
