@@ -217,7 +217,9 @@ def faults(sizes: Sizes, caps: Caps) -> Iterator[Fault]:
     for name, row in TABLE.items():
         most, has = getattr(caps, name), getattr(sizes, name)
         if has > most:
-            words = f"expected at most {most} {row.unit}, found {has}"
+            # What is longer than any setting allows may not have been counted to its end.
+            found = has if has <= row.largest else f"more than {row.largest}"
+            words = f"expected at most {most} {row.unit}, found {found}"
             yield Fault(row.path, f"{words} (setting {SECTION}.{name})")
 
 

@@ -51,6 +51,7 @@ def test_a_list_that_is_too_long_to_be_read_is_refused(name: str) -> None:
     (fault,) = [fault for fault in faults_of(oversized.having(name, 5000)) if f"{name})" in fault]
 
     assert fault.startswith(f"{TABLE[name].path}: expected at most {getattr(DEFAULT, name)}")
+    assert f"found more than {TABLE[name].largest} " in fault
 
 
 def test_a_pod_that_is_far_too_long_is_refused_unread() -> None:
