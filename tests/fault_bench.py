@@ -69,8 +69,10 @@ def fault_bench(sandbox: Sandbox) -> Iterator[FaultBench]:
             raise TimeoutError("the proxies did not start")
         services = sandbox.instance.options.slurm_services
         sandbox.detour({s: {peer: links[s, peer].port for peer in PEERS} for s in services})
-        yield FaultBench(sandbox, links)
-        sandbox.detour({})
+        try:
+            yield FaultBench(sandbox, links)
+        finally:
+            sandbox.detour({})
     finally:
         stop.set()
         thread.join()

@@ -78,9 +78,11 @@ def fresh_namespace(sandbox: Sandbox, *, labels: dict[str, str]) -> Iterator[str
         except ApiError:
             return False
 
-    wait_until(account_exists, 60, sandbox=sandbox)
-    yield name
-    sandbox.admin.delete(f"/api/v1/namespaces/{name}")
+    try:
+        wait_until(account_exists, 60, sandbox=sandbox)
+        yield name
+    finally:
+        sandbox.admin.delete(f"/api/v1/namespaces/{name}")
 
 
 def is_offline() -> bool:

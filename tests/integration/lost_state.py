@@ -68,8 +68,10 @@ def without(sandbox: Sandbox, *parts: str) -> Iterator[None]:
 def state_kept(sandbox: Sandbox, copy: Path) -> Iterator[None]:
     """Slurmctld's state as it is now is what it comes back from in the end."""
     backups.keep_slurm(sandbox, copy)
-    yield
-    backups.put_back_slurm(sandbox, copy)
+    try:
+        yield
+    finally:
+        backups.put_back_slurm(sandbox, copy)
 
 
 PART_OF_A_NODE = (
@@ -106,9 +108,11 @@ def room_elsewhere(worlds: Worlds) -> Iterator[None]:
     """A node out of service: where a partition has no node at all, Slurm refuses jobs instead of letting them wait."""
     shape = ("State=External", "NodeAddr=127.0.0.1", "CPUs=8", "RealMemory=1000")
     worlds.scontrol("create", "NodeName=elsewhere", *shape, f"Feature={names.BRIDGED_FEATURE}")
-    worlds.scontrol("update", "NodeName=elsewhere", "State=DRAIN", "Reason=test")
-    yield
-    worlds.scontrol("delete", "NodeName=elsewhere")
+    try:
+        worlds.scontrol("update", "NodeName=elsewhere", "State=DRAIN", "Reason=test")
+        yield
+    finally:
+        worlds.scontrol("delete", "NodeName=elsewhere")
 
 
 def states(worlds: Worlds, ids: list[int]) -> list[str]:

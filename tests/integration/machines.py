@@ -201,13 +201,15 @@ def a_machine(
             "status": {"capacity": full, "allocatable": full},
         },
     )
-    wait_until(
-        lambda: not [key for key in machine.taints() if key.startswith("node.kubernetes.io/")],
-        PATIENCE_S,
-        sandbox=sandbox,
-    )
-    yield machine
-    machine.remove()
+    try:
+        wait_until(
+            lambda: not [key for key in machine.taints() if key.startswith("node.kubernetes.io/")],
+            PATIENCE_S,
+            sandbox=sandbox,
+        )
+        yield machine
+    finally:
+        machine.remove()
 
 
 @contextmanager

@@ -40,11 +40,16 @@ def moved_in(sandbox: Sandbox) -> Iterator[Residents]:
     with fresh_namespace(sandbox, labels={names.ENABLED_LABEL: "true"}) as name:
         worlds = Worlds(sandbox, name)
         held = {"slurmjob.slinky.slurm.net/hold": "true"}
-        uids = {"runs": worlds.submit("runs"), "waits": worlds.submit("waits", annotations=held)}
-        worlds.await_phase("runs", "Running")
-        jobs = {name: worlds.await_live(uid).id for name, uid in uids.items()}
-        yield Residents(worlds, uids, jobs)
-        worlds.clear()
+        try:
+            uids = {
+                "runs": worlds.submit("runs"),
+                "waits": worlds.submit("waits", annotations=held),
+            }
+            worlds.await_phase("runs", "Running")
+            jobs = {name: worlds.await_live(uid).id for name, uid in uids.items()}
+            yield Residents(worlds, uids, jobs)
+        finally:
+            worlds.clear()
 
 
 def await_words(sandbox: Sandbox, words: str, *, since: int) -> None:

@@ -86,9 +86,11 @@ def claimed(sandbox: Sandbox, namespace: str, name: str, folder: str) -> Iterato
     volumes = "/api/v1/persistentvolumes"
     sandbox.admin.create(volumes, {"metadata": {"name": called}, "spec": volume})
     claims = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
-    sandbox.admin.create(claims, {"metadata": {"name": name}, "spec": claim})
-    yield
-    sandbox.admin.delete(f"{volumes}/{called}")
+    try:
+        sandbox.admin.create(claims, {"metadata": {"name": name}, "spec": claim})
+        yield
+    finally:
+        sandbox.admin.delete(f"{volumes}/{called}")
 
 
 def submit(sandbox: Sandbox, namespace: str, name: str, script: str, **spec: Any) -> None:

@@ -280,6 +280,8 @@ def claimed(
     volumes = "/api/v1/persistentvolumes"
     admin.create(volumes, {"metadata": {"name": called}, "spec": volume})
     claims = f"/api/v1/namespaces/{containers.namespace}/persistentvolumeclaims"
-    admin.create(claims, {"metadata": {"name": name}, "spec": claim})
-    yield
-    admin.delete(f"{volumes}/{called}")
+    try:
+        admin.create(claims, {"metadata": {"name": name}, "spec": claim})
+        yield
+    finally:
+        admin.delete(f"{volumes}/{called}")

@@ -218,10 +218,12 @@ class Pod:
     def holding(self, files_of: Mapping[str, str]) -> Iterator[None]:
         """Bring files, and have the side-car wait once it has put the first one of them."""
         (self.folder / "hold").touch()
-        self.bring("wanted", files_of)
-        wait_until((self.folder / "held").exists, ENDS_S)
-        yield
-        (self.folder / "hold").unlink()
+        try:
+            self.bring("wanted", files_of)
+            wait_until((self.folder / "held").exists, ENDS_S)
+            yield
+        finally:
+            (self.folder / "hold").unlink()
 
     def serves_with(self, files_of: Mapping[str, str]) -> bool:
         """Check whether slurmctld reads just these of the files."""
