@@ -218,8 +218,8 @@ def faults(sizes: Sizes, caps: Caps) -> Iterator[Fault]:
         most, has = getattr(caps, name), getattr(sizes, name)
         if has > most:
             # What is longer than any setting allows may not have been counted to its end.
-            found = has if has <= row.largest else f"more than {row.largest}"
-            words = f"expected at most {most} {row.unit}, found {found}"
+            count = has if has <= row.largest else f"more than {row.largest}"
+            words = f"expected at most {most} {row.unit}, found {count}"
             yield Fault(row.path, f"{words} (setting {SECTION}.{name})")
 
 

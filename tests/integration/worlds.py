@@ -1,19 +1,17 @@
 """Both worlds as people see them: a namespace that Slurm places, and what squeue and sacct say of its pods."""
 
 import re
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, TypeVar
 
 from bridge.domain.model import identities
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
-from sandbox.errors import SandboxError
 from slurmruntime.values import names
+from tests.integration import strangers
 from tests.servers import wait_until
 
 T = TypeVar("T")
@@ -337,43 +335,12 @@ class Worlds:
         self, *nodes: str, options: Sequence[str] = (), deadline_s: float = PATIENCE_S
     ) -> Iterator[dict[str, int]]:
         """Jobs of Slurm's other users that have these nodes for themselves, by node; those that are left go in the end."""
-        name = f"stranger-{uuid.uuid4().hex[:8]}"
-        whole = ("sbatch", "--external", "--exclusive", f"--job-name={name}", *options)
-
-        def holders() -> dict[str, int]:
-            listed = self.sandbox.run("squeue", "--noheader", f"--name={name}", "-o", "%n %T %i")
-            jobs = [line.split() for line in listed.splitlines()]
-            submitted = {node for node, _, _ in jobs}
-            for node in nodes:
-                if node not in submitted:
-                    self.sandbox.run(*whole, f"--nodelist={node}")
-            running = {node: int(job) for node, state, job in jobs if state == "RUNNING"}
-            return running if running.keys() == {*nodes} else {}
-
-        try:
-            yield wait_until(_unless_slow(holders, {}), deadline_s, sandbox=self.sandbox)
-        finally:
-            # By name: a job whose answer was lost would have its node for the rest of the run.
-            cancelled = partial(self.sandbox.run, "scancel", "--quiet", f"--name={name}")
-            wait_until(_unless_slow(lambda: cancelled() == "", False), PATIENCE_S)
+        with strangers.on(self.sandbox, nodes, options=options, deadline_s=deadline_s) as jobs:
+            yield jobs
 
     def scancel(self, job_id: int) -> None:
         """As Slurm's administrator."""
         self.sandbox.run("scancel", str(job_id))
-
-
-def _unless_slow(ask: Callable[[], T], otherwise: T) -> Callable[[], T]:
-    """Ask Slurm; `otherwise` if slurmctld lets a command time out (5 s here), as a busy machine does."""
-
-    def answer() -> T:
-        try:
-            return ask()
-        except SandboxError as error:
-            if "timed out" not in str(error):
-                raise
-            return otherwise
-
-    return answer
 
 
 def condition(pod: Manifest, kind: str = names.ALLOCATED_CONDITION) -> Manifest:
