@@ -6,8 +6,8 @@ import msgspec
 
 from bridge.domain import caps
 from bridge.domain.admission.review import PodAffinityTerm
-from slurmruntime.crd.part import LONGEST_AFFINITY_BYTES, LONGEST_LIST_BYTES, Part, is_absent
 from slurmruntime.model.affinity import Toleration
+from slurmruntime.values.part import LONGEST_AFFINITY_BYTES, LONGEST_LIST_BYTES, Part, is_absent
 
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 

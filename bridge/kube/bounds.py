@@ -17,9 +17,9 @@ from bridge.domain.caps import Sizes
 from bridge.domain.model.claims import asking
 from bridge.domain.model.claims.values import PodClaim
 from bridge.kube import wire
-from slurmruntime.crd.part import LONGEST_AFFINITY_BYTES, LONGEST_LIST_BYTES, Part
 from slurmruntime.kube import meta
 from slurmruntime.values import names
+from slurmruntime.values.part import LONGEST_AFFINITY_BYTES, LONGEST_LIST_BYTES, Part
 
 T = TypeVar("T")
 

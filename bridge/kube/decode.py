@@ -11,13 +11,13 @@ import msgspec
 from bridge.domain.model import demand, pods
 from bridge.domain.model.demand import Demand
 from bridge.kube import bounds, containers, odd_numbers, wire
-from slurmruntime.crd.part import is_absent
 from slurmruntime.kube import paths
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.resource import Json, ResourceKind, owner, read
 from slurmruntime.model.affinity import NodeTerm, Requirement, Toleration
 from slurmruntime.values import numbers
 from slurmruntime.values.ids import KubeNode, PodUid
+from slurmruntime.values.part import is_absent
 
 MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"
 """Set by the kubelet on the mirror pod of a static pod."""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from slurmruntime.crd.part import LONGEST_LIST_BYTES, Part
 from slurmruntime.kube import meta, nesting
 from slurmruntime.kube.errors import Malformed
 from slurmruntime.model.objects import KubeObject, Owner
 from slurmruntime.values import oddities
+from slurmruntime.values.part import LONGEST_LIST_BYTES, Part
 
 if TYPE_CHECKING:  # commands that read no object of ours need not load it
     from slurmruntime.crd.metadata import ObjectMetadata
