@@ -68,11 +68,23 @@ class Affinity(_Struct):
     pod_anti_affinity: _PodTerms = msgspec.field(default_factory=_PodTerms)
 
 
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_AFFINITY = "$.spec.affinity"
+
 _tolerations: Part[list[_Toleration] | None] = Part(
-    list[_Toleration], longest_bytes=LONGEST_LIST_BYTES
+    list[_Toleration], path="$.spec.tolerations", longest_bytes=LONGEST_LIST_BYTES
 )
-_node_selector = Part(_NodeSelector, longest_bytes=LONGEST_AFFINITY_BYTES)
-_pod_terms = Part(list[_PodTerm], longest_bytes=LONGEST_LIST_BYTES)
+_node_selector = Part(
+    _NodeSelector,
+    path=f"{_AFFINITY}.nodeAffinity.{_REQUIRED}",
+    longest_bytes=LONGEST_AFFINITY_BYTES,
+)
+_pod_terms = {
+    kind: Part(
+        list[_PodTerm], path=f"{_AFFINITY}.{kind}.{_REQUIRED}", longest_bytes=LONGEST_LIST_BYTES
+    )
+    for kind in ("podAffinity", "podAntiAffinity")
+}
 
 _TOO_MANY_TOLERATIONS = [_Toleration()] * (caps.TABLE["tolerations"].largest + 1)
 _TOO_MANY_NODE_TERMS = _NodeSelector([_NodeTerm()] * (caps.TABLE["affinity_terms"].largest + 1))
@@ -150,7 +162,7 @@ def is_set(field: msgspec.Raw) -> bool:
 
 def _required(kind: str, terms: _PodTerms) -> Iterator[PodAffinityTerm]:
     required = terms.required_during_scheduling_ignored_during_execution
-    for term in _pod_terms.read(required, absent=[], too_long=_TOO_MANY_POD_TERMS):
+    for term in _pod_terms[kind].read(required, absent=[], too_long=_TOO_MANY_POD_TERMS):
         selector = term.label_selector or _Selector()
         expressions = (expression.key for expression in selector.match_expressions or ())
         keys = frozenset((*(selector.match_labels or ()), *expressions))

@@ -29,8 +29,12 @@ _LONGEST_TEXT = 8192
 _MOST_CLAIMS = 32
 """Claims of one pod whose volumes limit where it may run; kube-scheduler checks all of them."""
 
-_AFFINITY: Final = Part(wire.NodeAffinity, longest_bytes=LONGEST_AFFINITY_BYTES)
-_TOLERATIONS: Final = Part(list[wire.Toleration], longest_bytes=LONGEST_LIST_BYTES)
+_AFFINITY: Final = Part(
+    wire.NodeAffinity, path="$.spec.affinity.nodeAffinity", longest_bytes=LONGEST_AFFINITY_BYTES
+)
+_TOLERATIONS: Final = Part(
+    list[wire.Toleration], path="$.spec.tolerations", longest_bytes=LONGEST_LIST_BYTES
+)
 _TOO_MANY_TOLERATIONS: Final = [wire.Toleration()] * (caps.TABLE["tolerations"].largest + 1)
 _TOO_MANY_TERMS: Final = wire.NodeAffinity(
     wire.NodeSelector([wire.NodeSelectorTerm()] * (caps.TABLE["affinity_terms"].largest + 1))

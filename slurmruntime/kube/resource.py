@@ -27,7 +27,9 @@ _any_object = msgspec.json.Decoder(meta.AnyObject)
 _identified = msgspec.json.Decoder(meta.ObjectHeader)
 _page = msgspec.json.Decoder(meta.Page)
 _event = msgspec.json.Decoder(meta.WatchEvent)
-_owners = Part(list[meta.OwnerReference], longest_bytes=LONGEST_LIST_BYTES)
+_owners = Part(
+    list[meta.OwnerReference], path="$.metadata.ownerReferences", longest_bytes=LONGEST_LIST_BYTES
+)
 _bookmark = msgspec.json.Decoder(meta.Bookmark)
 
 

@@ -20,7 +20,9 @@ LONGEST_AFFINITY_BYTES: Final = 128 * 2**10
 class Part(Generic[T]):
     """How a part is decoded, and how long it may be."""
 
-    def __init__(self, kind: type[T], *, longest_bytes: int) -> None:
+    def __init__(self, kind: type[T], *, path: str, longest_bytes: int) -> None:
+        """path: where it stands in its object, as msgspec writes it: `$.spec.tolerations`."""
+        self._path = path
         self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(cast("Any", kind))
         self._longest_bytes = longest_bytes
 
@@ -28,11 +30,19 @@ class Part(Generic[T]):
         """Decode the part.
 
         Raises:
-            DecodeError: it violates the schema.
+            ValidationError: it violates the schema; names the place in the whole object.
         """
         if len(memoryview(raw)) > self._longest_bytes:
             return too_long
-        return absent if is_absent(raw) else self._decoder.decode(raw)
+        if is_absent(raw):
+            return absent
+        try:
+            return self._decoder.decode(raw)
+        except msgspec.ValidationError as error:
+            # msgspec counts from the part: `Expected …, got … - at `$[1].key``, without a place for the part itself.
+            words, _, within = str(error).partition(" - at `$")
+            place = f"{self._path}{within or '`'}"
+            raise msgspec.ValidationError(f"{words} - at `{place}") from error
 
 
 def is_absent(raw: msgspec.Raw) -> bool:

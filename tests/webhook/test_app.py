@@ -214,7 +214,24 @@ def test_an_update_gets_back_what_a_pod_has_from_us(webhook: Webhook) -> None:
         (json.loads('{"a":' * 500 + "1" + "}" * 500), "Object missing required field"),
         (
             {"metadata": {}, "spec": {"tolerations": "x"}},
-            "Expected `array | null`, got `str` - at `$.spec.tolerations`",
+            "Expected `array`, got `str` - at `$.spec.tolerations`",
+        ),
+        (
+            {"metadata": {}, "spec": {"tolerations": [{}, {"key": 1}]}},
+            "Expected `str`, got `int` - at `$.spec.tolerations[1].key`",
+        ),
+        (
+            {
+                "metadata": {},
+                "spec": {
+                    "affinity": {
+                        "podAntiAffinity": {
+                            "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": 1}]
+                        }
+                    }
+                },
+            },
+            "at `$.spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey`",
         ),
         (
             {
