@@ -218,7 +218,7 @@ class BridgedNodes:
         limits = KubeLimits(
             counted=self._units.gpu_resources,
             hybrid=self._sharing.rule,
-            has_whole_node=hybrid.has_whole_nodes(job, self._records),
+            has_whole_node=takes_turns and hybrid.has_whole_nodes(job, self._records),
         )
         if unsafe := limits.why_unsafe(pod.demand, facts, gres):
             return fit.FitResult(Fit.MISFIT, unsafe)

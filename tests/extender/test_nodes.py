@@ -21,7 +21,7 @@ from slurmruntime.kube.node_objects import NODES
 from slurmruntime.values import names
 from slurmruntime.values.ids import KubeNode, SlurmNode
 from tests.make import gangs, lives, placing
-from tests.make.visits import visits
+from tests.make.visits import CountedUid, visits
 from tests.virtual_time import VirtualClock
 
 
@@ -158,3 +158,18 @@ def test_what_many_members_on_one_node_cost_is_in_proportion_to_their_number() -
         return visits(lambda: found_of(members, bridged(cpus=size)))
 
     assert work(160) < 4.3 * work(40)
+
+
+def test_a_look_costs_the_same_however_many_nodes_the_job_has() -> None:
+    """A gang of thousands is looked at pod by pod."""
+    pod = of_one_core("m-0", 1)
+    there = bridged(cpus=1)
+
+    def work(size: int) -> int:
+        given = gangs.job(JobPhase.RUNNING, pod, tasks=1)
+        job = replace(
+            given, nodes=tuple(SlurmNode(CountedUid(f"n{number}")) for number in range(1, size + 1))
+        )
+        return visits(lambda: there.check(pod, job, KubeNode("n1")))
+
+    assert work(400) == work(4)
