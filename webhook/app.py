@@ -98,11 +98,11 @@ class PodReviewer:
         return ReviewResult(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
 
     def keep(self, review: wire.Review) -> ReviewResult:
-        """Restore our fields on an updated pod."""
-        pod = wire.draft(review, most_bytes=self._most_bytes)
+        """Restore our fields on an updated pod, which may be from before the cap was lowered."""
+        pod = wire.draft(review)
         verdict = keeping.keep(
             pod,
-            wire.before(review, most_bytes=self._most_bytes),
+            wire.before(review),
             self._scheduler_name,
             devices=self._defaults.devices,
         )

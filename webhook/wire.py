@@ -23,7 +23,7 @@ from webhook.placing import Affinity, is_set
 
 API_VERSION = "admission.k8s.io/v1"
 LARGEST_OBJECT_BYTES = 2 * caps.TABLE["object_bytes"].largest
-"""Of a pod's JSON: its `managedFields`, which do not count for the cap, may be as long as the rest."""
+"""Of a pod's JSON, under any setting: its `managedFields`, which do not count for the cap, may be as long as the rest."""
 
 
 class NotAReviewError(ValueError):
@@ -224,7 +224,9 @@ def draft(review: Review, *, most_bytes: int = LARGEST_OBJECT_BYTES) -> Draft:
         words = (
             f"expected at most {most_bytes} bytes of JSON, managedFields included, found {length}"
         )
-        raise MalformedObjectError(f"request.object: {words} (twice the setting caps.object_bytes)")
+        raise MalformedObjectError(
+            f"request.object: {words} (twice the cap, setting caps.object_bytes)"
+        )
     if not review.document or review.document == b"null":
         raise MalformedObjectError("request.object is missing")
     try:
@@ -233,13 +235,13 @@ def draft(review: Review, *, most_bytes: int = LARGEST_OBJECT_BYTES) -> Draft:
         raise MalformedObjectError(f"request.object is not a pod: {error}") from error
 
 
-def before(review: Review, *, most_bytes: int = LARGEST_OBJECT_BYTES) -> Draft:
+def before(review: Review) -> Draft:
     """Read the pod as it was before an update; otherwise like `draft`.
 
     Raises:
         MalformedObjectError: there is none, or it is too long.
     """
-    return draft(replace(review, document=review.before), most_bytes=most_bytes)
+    return draft(replace(review, document=review.before))
 
 
 def _draft(pod: _Pod, review: Review) -> Draft:

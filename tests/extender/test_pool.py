@@ -11,6 +11,7 @@ from bridge.domain.model.hybrid import HybridRule
 from bridge.kube.decode import BOUND_PODS, PODS
 from extender.nodes import BridgedNodes, NodeCaches, Sharing, Units
 from slurmclient import TokenFile
+from slurmclient.errors import Unavailable
 from slurmclient.transport.exchange import Reply, Request
 from slurmclient.transport.failover import Transport
 from slurmruntime.kube.cache import Cache
@@ -33,6 +34,7 @@ class Slurmrestd(Transport):
         self.ours = ours
         self.lists = 0
         self.takes_s = takes_s
+        self.is_away = False
 
     @override
     def avoid(self, server: int) -> None:
@@ -40,6 +42,8 @@ class Slurmrestd(Transport):
 
     @override
     async def exchange(self, request: Request) -> Reply:
+        if self.is_away:
+            raise Unavailable(request.operation, "no answer")
         if request.path.endswith("/ping/"):
             return reply(PING)
         assert "slurm_get_nodes" == request.operation
@@ -99,6 +103,26 @@ def test_a_list_without_nodes_that_were_there_is_soon_read_again(
         await clock.sleep(1.1)
         assert {A, B} == (await there.pool()).nodes.keys()
         assert 3 == slurm.lists
+
+    run(main)
+
+
+def test_a_new_leader_lists_the_nodes_as_soon_as_slurm_answers_and_no_more() -> None:
+    """A placeholder from before it led may start before the first submit."""
+
+    async def main(clock: VirtualClock) -> None:
+        slurm = Slurmrestd(A, B)
+        slurm.is_away = True
+        there = bridged(slurm, clock)
+        async with asyncio.TaskGroup() as group:
+            listing = group.create_task(there.list_first(asyncio.Event()))
+            await clock.sleep(10)
+            assert there.gres(A) is None
+            slurm.is_away = False
+            await clock.sleep(2)
+            assert listing.done()
+        assert there.gres(A) is not None
+        assert 1 == slurm.lists
 
     run(main)
 

@@ -186,14 +186,17 @@ def test_whatever_is_no_new_pod_passes(webhook: Webhook, path: str, body: bytes)
     assert {"allowed", "uid"} == response.keys()
 
 
+def test_a_pod_that_was_created_under_a_higher_cap_gets_back_what_it_has_from_us(
+    webhook: Webhook,
+) -> None:
+    response = webhook.review("/keep", edited("update", **_applied_again(notes_bytes=1_100_000)))
+
+    assert names.SCHEDULER_NAME == patch_of(response)["/spec/schedulerName"]
+
+
 def test_an_update_gets_back_what_a_pod_has_from_us(webhook: Webhook) -> None:
     """And no new pod, no status and no other kind is looked at."""
-    pod = json.loads(recorded("update"))["request"]["object"]
-    before = {**pod, "spec": {**pod["spec"], "schedulerName": names.SCHEDULER_NAME}}
-    before["spec"]["tolerations"] = [TOLERATION]
-    after = {**pod, "spec": {**pod["spec"], "schedulerName": "default-scheduler"}}
-    after["spec"].pop("tolerations", None)
-    taken = {"object": after, "oldObject": before}
+    taken = _applied_again()
 
     response = webhook.review("/keep", edited("update", **taken))
     assert {
@@ -202,6 +205,17 @@ def test_an_update_gets_back_what_a_pod_has_from_us(webhook: Webhook) -> None:
     } == patch_of(response)
     for name in ("pod", "status-update", "delete", "binding"):
         assert {"allowed", "uid"} == webhook.review("/keep", edited(name, **taken)).keys()
+
+
+def _applied_again(*, notes_bytes: int = 0) -> dict[str, Any]:
+    """A pod of ours whose manifest is applied again, without what we added."""
+    pod = json.loads(recorded("update"))["request"]["object"]
+    pod["metadata"]["annotations"] = {"notes": "x" * notes_bytes}
+    before = {**pod, "spec": {**pod["spec"], "schedulerName": names.SCHEDULER_NAME}}
+    before["spec"]["tolerations"] = [TOLERATION]
+    after = {**pod, "spec": {**pod["spec"], "schedulerName": "default-scheduler"}}
+    after["spec"].pop("tolerations", None)
+    return {"object": after, "oldObject": before}
 
 
 @pytest.mark.parametrize("path", ["/admit", "/validate"])
