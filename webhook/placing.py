@@ -86,8 +86,8 @@ _pod_terms = {
     for kind in ("podAffinity", "podAntiAffinity")
 }
 
-_TOO_MANY_TOLERATIONS = [_Toleration()] * (caps.TABLE["tolerations"].largest + 1)
-_TOO_MANY_NODE_TERMS = _NodeSelector([_NodeTerm()] * (caps.TABLE["affinity_terms"].largest + 1))
+_TOO_MANY_TOLERATIONS = [_Toleration()] * caps.TABLE["tolerations"].uncounted
+_TOO_MANY_NODE_TERMS = _NodeSelector([_NodeTerm()] * caps.TABLE["affinity_terms"].uncounted)
 _TOO_MANY_POD_TERMS = [_PodTerm()]
 """What stands for lists that are too long to be read: all of these are refused."""
 

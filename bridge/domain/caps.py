@@ -47,6 +47,11 @@ class Cap:
     largest: int
     """The most that an administrator may set, and the most that is kept of a pod."""
 
+    @property
+    def uncounted(self) -> int:
+        """The length of a list that is too long to be counted."""
+        return self.largest + 1
+
 
 def _cap(default: int, *, path: str, unit: str, protects: str, largest: int) -> Any:
     row = Cap(path=path, unit=unit, protects=protects, largest=largest)
@@ -217,8 +222,7 @@ def faults(sizes: Sizes, caps: Caps) -> Iterator[Fault]:
     for name, row in TABLE.items():
         most, has = getattr(caps, name), getattr(sizes, name)
         if has > most:
-            # What is longer than any setting allows may not have been counted to its end.
-            count = has if has <= row.largest else f"more than {row.largest}"
+            count = f"more than {row.largest}" if has == row.uncounted else has
             words = f"expected at most {most} {row.unit}, found {count}"
             yield Fault(row.path, f"{words} (setting {SECTION}.{name})")
 

@@ -35,9 +35,9 @@ _AFFINITY: Final = Part(
 _TOLERATIONS: Final = Part(
     list[wire.Toleration], path="$.spec.tolerations", longest_bytes=LONGEST_LIST_BYTES
 )
-_TOO_MANY_TOLERATIONS: Final = [wire.Toleration()] * (caps.TABLE["tolerations"].largest + 1)
+_TOO_MANY_TOLERATIONS: Final = [wire.Toleration()] * caps.TABLE["tolerations"].uncounted
 _TOO_MANY_TERMS: Final = wire.NodeAffinity(
-    wire.NodeSelector([wire.NodeSelectorTerm()] * (caps.TABLE["affinity_terms"].largest + 1))
+    wire.NodeSelector([wire.NodeSelectorTerm()] * caps.TABLE["affinity_terms"].uncounted)
 )
 """What stands for lists that are not read: more than any setting allows."""
 

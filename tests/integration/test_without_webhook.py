@@ -157,4 +157,4 @@ def test_pods_are_taken_by_nobody_and_placed_later(nobody: Worlds, full_sandbox:
     told = nobody.await_pod("faulty", lambda pod: condition(pod).get("reason") == "SubmitRefused")
     assert f"metadata.annotations[{REQUEST_PREFIX}timelimit]" in condition(told)["message"]
     told = nobody.await_pod("fat", lambda pod: condition(pod).get("reason") == "SubmitRefused")
-    assert "expected at most 50 terms, found more than 500" in condition(told)["message"]
+    assert "expected at most 50 terms, found 1000" in condition(told)["message"]
