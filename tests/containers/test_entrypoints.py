@@ -1,5 +1,6 @@
 """What the entry points make of arguments and environment: run with bash, their programs replaced by ones that note how they were called."""
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -291,18 +292,28 @@ def test_sackd_fetches_a_configuration_that_is_not_its_own(entrypoint: Make) -> 
     assert len(starts.read_text().split()) == 3
 
 
-HANGS_UP = """\
-#!/bin/bash
-trap 'echo HUP >> "$0.signals"' HUP
-echo "$@" > "$0.called"
-asked() { cat "${0%/*}/sinfo.called" 2> /dev/null | wc -l; }
-enough=$(($(asked) + 4))
-for ((i = 0; i < 300; i++)); do
-  [ "$(asked)" -lt "$enough" ] || exit 0
-  sleep 0.1
-done
+HANGS_UP = f"""\
+#!{sys.executable} -S
+import signal, sys, time
+from pathlib import Path
+
+signals, called, asked = (
+    Path(sys.argv[0] + ".signals"), Path(sys.argv[0] + ".called"), Path(sys.argv[0]).with_name("sinfo.called")
+)
+signal.signal(signal.SIGHUP, lambda number, frame: signals.write_text("HUP"))
+called.write_text(" ".join(sys.argv[1:]))
+
+def times_asked():
+    return asked.read_text().count("\\n") if asked.exists() else 0
+
+enough, ends_at = times_asked() + 4, time.monotonic() + 30
+while times_asked() < enough and time.monotonic() < ends_at:
+    time.sleep(0.1)
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
 """
-"""A slurmd that takes SIGHUP, and ends when it has been asked for four times since it does."""
+"""A slurmd that takes SIGHUP, and ends when it has been asked for four times since it does.
+
+It is no bash, which a trapped signal makes misread a command substitution that it reads at that moment."""
 
 
 @pytest.mark.parametrize(
