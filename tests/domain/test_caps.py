@@ -42,3 +42,14 @@ def test_each_cap_that_is_exceeded_has_its_fault() -> None:
 
     assert len(TABLE) == len(list(caps.faults(found, DEFAULT)))
     assert [] == list(caps.faults(Sizes(), Caps()))
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_number_is_named_and_only_an_uncounted_list_is_more_than(name: str) -> None:
+    def fault_of(size: int) -> str:
+        (fault,) = caps.faults(Sizes(**{name: size}), DEFAULT)
+        return fault.message
+
+    row = TABLE[name]
+    assert f"found {3 * row.largest} (" in fault_of(3 * row.largest)
+    assert f"found more than {row.largest} (" in fault_of(row.uncounted)
