@@ -9,12 +9,14 @@ belong here: nobody waits for them.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
 
-from typing_extensions import override
+from typing_extensions import TypeVarTuple, Unpack, override
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -78,6 +80,18 @@ class _Loop(asyncio.SelectorEventLoop):
         self.run_forever()
         if self.failures:
             raise self.failures.pop()
+
+    @override
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
+    ) -> asyncio.Future[T]:
+        """Call it at once: a thread would take real time, in which virtual time does not pass."""
+        future: asyncio.Future[T] = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001  # the caller's, whatever it is
+            future.set_exception(error)
+        return future
 
     def _fail(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         self.failures.append(context.get("exception") or AssertionError(context["message"]))

@@ -17,9 +17,9 @@ from slurmruntime.kube import errors
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import APPLY, JSON_PATCH, STRATEGIC_MERGE_PATCH
 from slurmruntime.kube.meta import rfc3339
+from slurmruntime.process.clock import Clock
 from slurmruntime.values import names
 from tests.make.trouble import Fault, Trouble
-from tests.virtual_time import VirtualClock
 
 Manifest = dict[str, Any]
 
@@ -43,7 +43,7 @@ _COLLECTIONS = {
 class ApiServer:
     """Objects by their paths; each cache that it is given watches its own kind."""
 
-    def __init__(self, clock: VirtualClock, trouble: Trouble, *caches: Cache[Any]) -> None:
+    def __init__(self, clock: Clock, trouble: Trouble, *caches: Cache[Any]) -> None:
         self._clock = clock
         self._trouble = trouble
         self._caches = caches

@@ -86,6 +86,7 @@ _TAG = "a" * 64
 _ON_THE_LOOP = (
     "64 KiB of one letter to the line; a file that somebody has written takes a tenth of that"
 )
+_ON_A_THREAD = "on a thread, with the rest of the plan (`slurmoperator.daemons.loop`)"
 _AT_THE_START = "at the start, and on a thread when the file has changed"
 
 READERS: tuple[Reader, ...] = (
@@ -96,12 +97,12 @@ READERS: tuple[Reader, ...] = (
         fixed_steps=80_000,
         memory=400,
     ),
-    _of_user("slurmoperator.configuration.lines:words", lines.words, dear=_ON_THE_LOOP),
+    _of_user("slurmoperator.configuration.lines:words", lines.words, dear=_ON_A_THREAD),
     _of_user(
         "slurmoperator.configuration.lines:read",
         to_the_end(lines.read),
         memory=400,
-        dear=_ON_THE_LOOP,
+        dear=_ON_A_THREAD,
     ),
     _of_user("slurmoperator.nodesets.plan.troubles:promised_devices", troubles.promised_devices),
     _of_user("slurmoperator.nodesets.plan.admission:_shown", admission._shown),

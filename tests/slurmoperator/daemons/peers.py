@@ -25,6 +25,7 @@ from slurmruntime.kube.apply import writes
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.errors import Unavailable
 from slurmruntime.kube.meta import rfc3339
+from slurmruntime.process.clock import Clock
 from slurmruntime.process.metrics import Metrics
 from tests.make.apiserver import Manifest
 from tests.make.applied import ApplyingServer
@@ -32,7 +33,6 @@ from tests.make.processes import process
 from tests.make.trouble import Trouble
 from tests.slurmoperator.examples import BY_NAME, manifest, path
 from tests.slurmoperator.rendering.given import SITE
-from tests.virtual_time import VirtualClock
 
 SETTLED_S = 200.0
 """Longer than anything takes: a minute between looks at what is settled, and back-offs."""
@@ -205,7 +205,7 @@ class Leaders:
 
     def __init__(
         self,
-        clock: VirtualClock,
+        clock: Clock,
         trouble: Trouble | None = None,
         *,
         api: type[AppliedTo] = AppliedTo,
