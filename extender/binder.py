@@ -25,8 +25,7 @@ from extender.nodes import BridgedNodes
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.errors import AlreadyBound, Forbidden, NotFound, Rejected
-from slurmruntime.leading.controller import Controller, Process, Watch
-from slurmruntime.leading.worker import Keys
+from slurmruntime.leading.controller import Controller, Keys, Process, Watch
 from slurmruntime.values import names
 from slurmruntime.values.faults import published
 from slurmruntime.values.ids import KubeNode, PodUid

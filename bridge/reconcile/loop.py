@@ -32,8 +32,7 @@ from bridge.reconcile.placeholders import Placeholders
 from bridge.reconcile.side import Side
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.errors import Forbidden, Rejected
-from slurmruntime.leading.controller import Controller, Process
-from slurmruntime.leading.worker import Keys
+from slurmruntime.leading.controller import Controller, Keys, Process
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.values.errors import PEER_ERRORS, PeerError
 from slurmruntime.values.ids import JobId, PodUid, WorkloadKey

@@ -27,8 +27,7 @@ from bridge.reconcile.nodes import KubeNodes, bound_to, taken_by
 from controllers.nodes.actuator import NodeActuator, NodePeers
 from controllers.nodes.gathering import JobsOnNodes, NodeCaches, NodeGatherer
 from controllers.nodes.slurm import SlurmNodes
-from slurmruntime.leading.controller import Controller, Process, Watch
-from slurmruntime.leading.worker import Keys
+from slurmruntime.leading.controller import Controller, Keys, Process, Watch
 from slurmruntime.model import nodes
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from slurmruntime.process import liveness

@@ -25,8 +25,7 @@ from slurmjobs.reconcile.caches import JobCaches
 from slurmjobs.reconcile.submitting import BatchSubmitter
 from slurmjobs.reconcile.telling import about
 from slurmruntime.kube.cache import Cache
-from slurmruntime.leading.controller import Controller, Process, Watch
-from slurmruntime.leading.worker import Keys
+from slurmruntime.leading.controller import Controller, Keys, Process, Watch
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.values import names
 from slurmruntime.values.errors import PEER_ERRORS

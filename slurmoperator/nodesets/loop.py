@@ -25,8 +25,7 @@ from slurmoperator.rendering.site import ELSEWHERE, NamespaceScope
 from slurmoperator.reports import StatusReports
 from slurmruntime.kube import errors as kube_errors
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.leading.controller import Controller, Process, Watch
-from slurmruntime.leading.worker import Keys
+from slurmruntime.leading.controller import Controller, Keys, Process, Watch
 from slurmruntime.model.nodes import KubeNodeFacts
 from slurmruntime.values.errors import PeerError
 from slurmruntime.values.names import TOPOLOGY_ANNOTATION

@@ -1,25 +1,53 @@
 """A controller: a queue of keys, watches that fill it, and workers that reconcile what is in it.
 
-It serves one term of leadership: once stopped, it does not start again.
+It serves one term of leadership: once stopped, it does not start again. A failure of one key must not affect the others:
+unexpected exceptions are caught here, and the key is set aside until it succeeds.
 """
 
 import asyncio
 import random
-from collections.abc import Callable, Hashable, Iterable
+import time
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Generic, Protocol, TypeVar
 
-from slurmruntime.leading import worker
-from slurmruntime.leading.worker import Keys, Reconcile
-from slurmruntime.leading.workqueue import WorkQueue
+import structlog
+from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
+
+from slurmruntime.leading.workqueue import ShutDown, WorkQueue
+from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock
 from slurmruntime.process.events import Reporter
 from slurmruntime.process.metrics import Metrics
-from slurmruntime.values.oddities import Oddities
+from slurmruntime.values.errors import PEER_ERRORS
+from slurmruntime.values.oddities import About, Kind, Oddities
+
+_log = structlog.get_logger(__name__)
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+
+Reconcile = Callable[[K], Awaitable[timedelta | None]]
+"""Reconciles one key and returns when to reconcile it again without an event; None: only after
+one."""
+
+
+class Keys(Generic[K]):
+    """What the keys of a queue stand for; a loop says of its own what it knows."""
+
+    kind: Kind = "workload"
+    """What kind of object is set aside when a reconcile crashes."""
+
+    def about(self, _key: K, /) -> About | None:
+        """Return the object to report that on, if any."""
+        return None
+
+    def lane(self, _key: K, /) -> Hashable:
+        """Return whom a key belongs to: the queue serves one after another, round robin."""
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +89,7 @@ class Watch(Generic[K]):
 
 
 class Controller(Generic[K]):
-    """Reconciles keys from its queue."""
+    """Reconciles keys from its queue, logs each result in one line and retries failures."""
 
     def __init__(
         self,
@@ -77,10 +105,6 @@ class Controller(Generic[K]):
 
         Args:
             name: the queue's, in logs and metrics.
-            reconcile: called with each key.
-            watches: fill the queue.
-            process: that it runs in.
-            keys: what they stand for.
             queue: one that others fill, too; None: one of its own.
         """
         self._name = name
@@ -94,16 +118,81 @@ class Controller(Generic[K]):
         self.queue.serve_by(self._keys.lane)
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
-        """Reconcile up to `workers` keys concurrently until `stop`; then finish those in progress."""
+        """Reconcile up to `workers` keys concurrently until `stop`; then finish those in progress.
+
+        This shuts the queue down.
+        """
         for watch in self._watches:
             watch.start(self.queue.add)
-        await worker.run(
-            self.queue,
-            self._reconcile,
-            name=self._name,
-            count=workers,
-            stop=stop,
-            metrics=self._metrics,
-            keys=self._keys,
-            set_aside=self._set_aside,
-        )
+        self._metrics.work.watch_queue(self._name, self.queue.__len__)
+        async with asyncio.TaskGroup() as group:
+            for number in range(workers):
+                group.create_task(self._work(f"{self._name} worker {number}"))
+            try:
+                await stop.wait()
+            finally:
+                # Before waiting for the workers: one whose cancellation is lost, because its
+                # reconcile fails at that moment, ends at the next key.
+                self.queue.shut_down()
+
+    async def _work(self, worker: str) -> None:
+        with liveness.loop(worker):
+            while True:
+                liveness.turned(rests_s=None)
+                try:
+                    key = await self.queue.get()
+                except ShutDown:
+                    return
+                liveness.turned()
+                began = time.perf_counter()
+                try:
+                    with _in_every_line(queue=self._name, key=str(key)):
+                        outcome = await self._reconcile_one(key, began)
+                finally:
+                    self.queue.done(key)
+                self._metrics.work.reconciled(self._name, outcome, time.perf_counter() - began)
+
+    async def _reconcile_one(self, key: K, began: float) -> str:
+        """Reconcile one key, log the result in one line and return the outcome for the metrics."""
+        queue, keys = self.queue, self._keys
+        try:
+            requeue_after = await self._reconcile(key)
+        except PEER_ERRORS as error:
+            outcome = "transient" if error.transient else "refused"
+            log = _log.warning if error.transient else _log.error
+            delay_s = queue.retry(key, refused=not error.transient)
+            log("reconcile.failed", outcome=outcome, error=str(error), **_times(began, delay_s))
+        except Exception as error:  # noqa: BLE001  # one key's failure must not affect the others
+            outcome = "crashed"
+            delay_s = queue.retry(key, refused=True)
+            _log.error("reconcile.failed", outcome=outcome, **_times(began, delay_s))
+            self._set_aside.crashed(keys.kind, str(key), error, about=keys.about(key))
+        else:
+            outcome = "ok"
+            self._set_aside.settled(keys.kind, str(key))
+            queue.succeeded(key)
+            again_s = requeue_after.total_seconds() if requeue_after is not None else None
+            if again_s is not None:
+                queue.add_after(key, again_s)
+            _log.debug("reconcile.done", outcome=outcome, **_times(began, again_s))
+        return outcome
+
+
+@contextmanager
+def _in_every_line(**about: str) -> Iterator[None]:
+    """Bind values to every log line of the block; also unbind what the reconcile binds."""
+    before = get_contextvars()
+    bind_contextvars(**about)
+    try:
+        yield
+    finally:
+        clear_contextvars()
+        bind_contextvars(**before)
+
+
+def _times(began: float, again_s: float | None) -> dict[str, float | None]:
+    took_s = time.perf_counter() - began
+    return {
+        "duration_s": round(took_s, 4),
+        "again_s": round(again_s, 3) if again_s is not None else None,
+    }

@@ -8,8 +8,7 @@ from datetime import timedelta
 import pytest
 from typing_extensions import override
 
-from slurmruntime.leading.controller import Controller, Watch
-from slurmruntime.leading.worker import Keys
+from slurmruntime.leading.controller import Controller, Keys, Watch
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values.errors import CallError

@@ -17,19 +17,19 @@ import pytest
 from aiohttp import web
 from typing_extensions import override
 
-from bridge.reconcile.set_aside import SetAside
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.kubeconfig.credentials import Credentials
 from slurmruntime.kube.leases import KubeLeases
-from slurmruntime.leading import lease, worker
+from slurmruntime.leading import lease
+from slurmruntime.leading.controller import Controller
 from slurmruntime.leading.lease import Accession
-from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.process import liveness
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.settings.sections import RENEW_JITTER, LeaderElection
 from slurmruntime.values.errors import CallError
 from tests import virtual_time
 from tests.leading.lease_world import HURRIED, Election, Fate
+from tests.make.processes import process
 from tests.virtual_time import VirtualClock
 
 pytestmark = pytest.mark.slow
@@ -277,25 +277,14 @@ class TestLoops:
         """It fails at that very moment, so that the worker goes on to the next key."""
 
         async def main(clock: VirtualClock) -> None:
-            queue: WorkQueue[str] = WorkQueue(rng=random.Random(1))  # noqa: S311  # jitter
-            queue.add("key")
-            metrics = Metrics("test")
-
             async def reconcile(_key: str) -> None:
                 await deaf(1)
                 raise Lost("at that very moment")
 
+            controller = Controller("pods", reconcile, process=process(clock, Metrics("test")))
+            controller.queue.add("key")
             task = asyncio.get_running_loop().create_task(
-                worker.run(
-                    queue,
-                    reconcile,
-                    name="pods",
-                    count=2,
-                    stop=asyncio.Event(),
-                    metrics=metrics,
-                    keys=worker.Keys(),
-                    set_aside=SetAside(metrics, clock),
-                )
+                controller.run(asyncio.Event(), workers=2)
             )
             await clock.sleep(1)
             task.cancel()

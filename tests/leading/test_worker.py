@@ -1,6 +1,5 @@
 import asyncio
 import contextlib
-import random
 from datetime import timedelta
 from typing import Any
 
@@ -9,12 +8,13 @@ import structlog
 from structlog.testing import LogCapture
 
 from bridge.reconcile.set_aside import SetAside
-from slurmruntime.leading import worker
-from slurmruntime.leading.workqueue import ShutDown, WorkQueue
+from slurmruntime.leading.controller import Controller, Reconcile
+from slurmruntime.leading.workqueue import ShutDown
 from slurmruntime.process.clock import SystemClock
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values.errors import CallError
 from tests import virtual_time
+from tests.make.processes import process
 from tests.make.samples import value
 from tests.virtual_time import VirtualClock
 
@@ -30,24 +30,16 @@ class Refused(CallError):
 class World:
     """A queue, three workers and what they do with each key."""
 
-    def __init__(self, reconcile: worker.Reconcile[str]) -> None:
-        self.queue: WorkQueue[str] = WorkQueue(rng=random.Random(1))  # noqa: S311  # jitter
+    def __init__(self, reconcile: Reconcile[str]) -> None:
         self.metrics = Metrics("test")
         self.set_aside = SetAside(self.metrics, SystemClock())
         self.stop = asyncio.Event()
-        self.reconcile = reconcile
+        of_test = process(SystemClock(), self.metrics, self.set_aside)
+        self.controller = Controller("pods", reconcile, process=of_test)
+        self.queue = self.controller.queue
 
     async def run(self) -> None:
-        await worker.run(
-            self.queue,
-            self.reconcile,
-            name="pods",
-            count=3,
-            stop=self.stop,
-            metrics=self.metrics,
-            keys=worker.Keys(),
-            set_aside=self.set_aside,
-        )
+        await self.controller.run(self.stop, workers=3)
 
 
 @pytest.fixture
