@@ -4,7 +4,7 @@ from functools import cached_property
 
 from slurmclient.accounting.accounts import Accounts, Associations, Users
 from slurmclient.accounting.jobs import AccountedJobs
-from slurmclient.accounting.records import Records
+from slurmclient.accounting.records import DatabaseCollection, Records
 from slurmclient.calls.speaker import Speaker
 from slurmclient.errors import Malformed
 from slurmclient.models import (
@@ -21,7 +21,6 @@ from slurmclient.models import (
     User,
     Wckey,
 )
-from slurmclient.resources.collection import Collection
 from slurmclient.wire import reading
 from slurmclient.wire.reading import Listing
 
@@ -40,95 +39,42 @@ class Database:
     @cached_property
     def accounts(self) -> Accounts:
         """The accounts."""
-        return Accounts(
-            self._speaker,
-            Account,
-            "accounts",
-            lists="slurmdb_get_accounts",
-            gets="slurmdb_get_account",
-            parameter="account_name",
-            saves="slurmdb_post_accounts",
-            deletes="slurmdb_delete_account",
-        )
+        return Accounts(self._speaker, Account, "accounts", one="account", parameter="account_name")
 
     @cached_property
     def users(self) -> Users:
         """The users."""
-        return Users(
-            self._speaker,
-            User,
-            "users",
-            lists="slurmdb_get_users",
-            gets="slurmdb_get_user",
-            parameter="name",
-            saves="slurmdb_post_users",
-            deletes="slurmdb_delete_user",
-        )
+        return Users(self._speaker, User, "users", one="user", parameter="name")
 
     @cached_property
     def associations(self) -> Associations:
         """The associations."""
-        return Associations(
-            self._speaker,
-            Association,
-            "associations",
-            lists="slurmdb_get_associations",
-            saves="slurmdb_post_associations",
-        )
+        return Associations(self._speaker, Association, "associations")
 
     @cached_property
     def qos(self) -> Records[Qos]:
         """The qualities of service."""
-        return Records(
-            self._speaker,
-            Qos,
-            "qos",
-            lists="slurmdb_get_qos",
-            gets="slurmdb_get_single_qos",
-            parameter="qos",
-            saves="slurmdb_post_qos",
-            deletes="slurmdb_delete_single_qos",
-        )
+        return Records(self._speaker, Qos, "qos", one="single_qos", parameter="qos")
 
     @cached_property
     def wckeys(self) -> Records[Wckey]:
         """The workload characterization keys, by id."""
-        return Records(
-            self._speaker,
-            Wckey,
-            "wckeys",
-            lists="slurmdb_get_wckeys",
-            gets="slurmdb_get_wckey",
-            parameter="id",
-            saves="slurmdb_post_wckeys",
-            deletes="slurmdb_delete_wckey",
-        )
+        return Records(self._speaker, Wckey, "wckeys", one="wckey", parameter="id")
 
     @cached_property
     def clusters(self) -> Records[Cluster]:
         """The clusters that report to this slurmdbd."""
-        return Records(
-            self._speaker,
-            Cluster,
-            "clusters",
-            lists="slurmdb_get_clusters",
-            gets="slurmdb_get_cluster",
-            parameter="cluster_name",
-            saves="slurmdb_post_clusters",
-            deletes="slurmdb_delete_cluster",
-        )
+        return Records(self._speaker, Cluster, "clusters", one="cluster", parameter="cluster_name")
 
     @cached_property
     def tres(self) -> Records[Tres]:
         """The trackable resources, such as CPUs, memory, GPUs, licenses; Slurm can only list them."""
-        return Records(
-            self._speaker, Tres, "TRES", lists="slurmdb_get_tres", saves="slurmdb_post_tres"
-        )
+        return Records(self._speaker, Tres, "TRES")
 
     @cached_property
-    def instances(self) -> Collection[Instance]:
+    def instances(self) -> DatabaseCollection[Instance]:
         """The cloud instances that nodes have run on."""
-        return Collection(self._speaker, Instance, "instances", lists="slurmdb_get_instances")
+        return DatabaseCollection(self._speaker, Instance, "instances")
 
     async def ping(self) -> Listing[DatabasePing]:
         """Ping all slurmdbd, primary and backup."""

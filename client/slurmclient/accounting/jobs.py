@@ -7,11 +7,11 @@ from typing import Any, Final, overload
 
 from msgspec import Raw
 
+from slurmclient.accounting.records import DatabaseCollection
 from slurmclient.api.operation import Value
 from slurmclient.calls.speaker import Outcome, Speaker, V
 from slurmclient.errors import Malformed, NotFound, Rejected
 from slurmclient.models import AccountedJob, Config
-from slurmclient.resources.collection import Collection
 from slurmclient.resources.keys import check_key, mark_of
 from slurmclient.wire import reading
 from slurmclient.wire.reading import Listing, Model
@@ -30,18 +30,11 @@ class _Record(Model, frozen=True):
     time: _Times = _Times()
 
 
-class AccountedJobs(Collection[AccountedJob]):
+class AccountedJobs(DatabaseCollection[AccountedJob]):
     """All jobs that slurmdbd has recorded; it can lag minutes behind slurmctld."""
 
     def __init__(self, speaker: Speaker) -> None:
-        super().__init__(
-            speaker,
-            AccountedJob,
-            "jobs",
-            lists="slurmdb_get_jobs",
-            gets="slurmdb_get_job",
-            parameter="job_id",
-        )
+        super().__init__(speaker, AccountedJob, "jobs", one="job", parameter="job_id")
 
     @overload
     def windows(

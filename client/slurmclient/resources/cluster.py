@@ -16,14 +16,7 @@ class Nodes(CollectionByName[Node]):
     """The nodes."""
 
     def __init__(self, speaker: Speaker) -> None:
-        super().__init__(
-            speaker,
-            Node,
-            "nodes",
-            lists="slurm_get_nodes",
-            gets="slurm_get_node",
-            parameter="node_name",
-        )
+        super().__init__(speaker, Node, "nodes", one="node", parameter="node_name")
 
     async def update(self, name: str, /, **fields: object) -> Outcome:
         """Change nodes.
@@ -75,12 +68,7 @@ class Partitions(CollectionByName[Partition]):
 
     def __init__(self, speaker: Speaker) -> None:
         super().__init__(
-            speaker,
-            Partition,
-            "partitions",
-            lists="slurm_get_partitions",
-            gets="slurm_get_partition",
-            parameter="partition_name",
+            speaker, Partition, "partitions", one="partition", parameter="partition_name"
         )
 
     async def save(self, name: str, /, **fields: object) -> Outcome:
@@ -106,12 +94,7 @@ class Reservations(CollectionByName[Reservation]):
 
     def __init__(self, speaker: Speaker) -> None:
         super().__init__(
-            speaker,
-            Reservation,
-            "reservations",
-            lists="slurm_get_reservations",
-            gets="slurm_get_reservation",
-            parameter="reservation_name",
+            speaker, Reservation, "reservations", one="reservation", parameter="reservation_name"
         )
 
     async def save(self, name: str, /, **fields: object) -> Outcome:
@@ -135,7 +118,7 @@ class Licenses(Collection[License]):
     """The licenses; Slurm can only list them."""
 
     def __init__(self, speaker: Speaker) -> None:
-        super().__init__(speaker, License, "licenses", lists="slurm_get_licenses")
+        super().__init__(speaker, License, "licenses")
 
 
 class Shares:

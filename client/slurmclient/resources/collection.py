@@ -16,28 +16,32 @@ M = TypeVar("M", bound=Struct)
 class Collection(Generic[M]):
     """Objects of one kind, to be listed and read. Any method may raise `SlurmError`."""
 
+    _service = "slurm"
+    """The beginning of its operations' names."""
+
     def __init__(
         self,
         speaker: Speaker,
         kind: type[M],
         key: str,
         *,
-        lists: str,
-        gets: str = "",
+        one: str = "",
         parameter: str = "",
     ) -> None:
         """Describe where the objects are.
 
         Args:
             kind: Their type, unless `as_` names another.
-            key: The name of their list in an answer.
-            gets: The operation that reads one; "" if there is none.
+            key: The name of their list: `jobs` in an answer to `slurm_get_jobs`.
+            one: The name of one of them: `job` in `slurm_get_job`; "" if Slurm can only list them.
+            parameter: The parameter of that operation's path.
         """
         self._speaker = speaker
         self._kind = kind
         self._key = key
-        self._lists = lists
-        self._gets = gets
+        self._one = one
+        self._lists = f"{self._service}_get_{key.lower()}"
+        self._gets = f"{self._service}_get_{one}"
         self._parameter = parameter
 
     @overload
@@ -102,7 +106,7 @@ class Collection(Generic[M]):
             NotFound: If there is no object with this name.
             TypeError: If Slurm can only list these objects, or has no such parameter.
         """
-        if not self._gets:
+        if not self._one:
             raise TypeError(f"Slurm cannot read one of the {self._key} by name: list them")
         return await self._speaker.read_one(
             self._gets, self._key, as_ or self._kind, {self._parameter: name}, query

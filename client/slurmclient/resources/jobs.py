@@ -44,9 +44,7 @@ class Jobs(WatchableCollection[Job]):
     """The jobs that slurmctld knows, including those that ended less than MinJobAge seconds ago."""
 
     def __init__(self, speaker: Speaker) -> None:
-        super().__init__(
-            speaker, Job, "jobs", lists="slurm_get_jobs", gets="slurm_get_job", parameter="job_id"
-        )
+        super().__init__(speaker, Job, "jobs", one="job", parameter="job_id")
 
     @overload
     async def get(self, name: str | int, **query: Value) -> Job: ...
