@@ -28,7 +28,7 @@ from slurmruntime.kube.kubeconfig.credentials import Credentials
 from slurmruntime.kube.leases import KubeLeases
 from slurmruntime.leading import lease, several
 from slurmruntime.leading.controller import Process
-from slurmruntime.process import health, lifetime, liveness
+from slurmruntime.process import health, lifetime, liveness, token_watch
 from slurmruntime.process.clock import Clock, SystemClock
 from slurmruntime.process.events import EventRecorder, Reporter
 from slurmruntime.process.health import Health
@@ -36,7 +36,6 @@ from slurmruntime.process.lifetime import Service, StartAfresh
 from slurmruntime.process.liveness import Liveness
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.process.serve import bind
-from slurmruntime.process.token_watch import TokenWatch
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values import backoff
 from slurmruntime.values.ids import ClusterId
@@ -152,13 +151,16 @@ class Program:
         if slurm.controller:
             return Service(name="token", run=_until_stopped)
         self.metrics.slurm.watch_token(lambda: self.slurm.token.expires_at)
-        watch = TokenWatch(
-            lambda: self.slurm.token.expires_at,
-            warning=timedelta(seconds=slurm.token_warning_s),
-            file=slurm.token_file,
-            clock=self.clock,
+        return Service(
+            name="token",
+            run=lambda stop: token_watch.run(
+                lambda: self.slurm.token.expires_at,
+                warning=timedelta(seconds=slurm.token_warning_s),
+                file=slurm.token_file,
+                clock=self.clock,
+                stop=stop,
+            ),
         )
-        return Service(name="token", run=watch.run)
 
     @asynccontextmanager
     async def slurm_of(self, controller: str) -> AsyncIterator[SlurmClient]:
@@ -231,7 +233,7 @@ async def opened(name: str, settings: Settings, *, sides: int = 1) -> AsyncItera
     credentials = await Credentials.load(settings.kubernetes.kubeconfig)
 
     def to_kube(connections: int) -> AbstractAsyncContextManager[KubeClient]:
-        return KubeClient.using(
+        return KubeClient.open(
             credentials,
             request_timeout_s=settings.kubernetes.request_timeout_s,
             user_agent=f"slurm-bridge-{name}/{__version__}",

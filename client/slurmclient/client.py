@@ -25,17 +25,6 @@ from slurmclient.transport.tokens import TokenSource
 from slurmclient.wire.reading import Listing
 
 _AUTO: Final = "auto"
-_RESOURCES: Final = (
-    "jobs",
-    "nodes",
-    "partitions",
-    "reservations",
-    "licenses",
-    "shares",
-    "db",
-    "raw",
-)
-"""The cached properties that act as a client's user."""
 
 
 def _no_report(_operation: str, _seconds: float, _outcome: str) -> None:
@@ -165,8 +154,9 @@ class Client:
             user: The user's name or uid. The token must be root's or SlurmUser's.
         """
         other = copy.copy(self)
-        for name in _RESOURCES:
-            other.__dict__.pop(name, None)
+        for name in tuple(vars(other)):
+            if isinstance(getattr(Client, name, None), cached_property):
+                delattr(other, name)  # it acts as this client's user
         mine = self.speaker
         other._open = Speaker(  # noqa: SLF001  # of the same class
             caller=mine.caller, user=user, on_write=mine.on_write

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from slurmclient import Tls
+from slurmclient.calls.observing import OnCall
 from slurmclient.transport.failover import MOST_BYTES, Transport
 from slurmruntime.endpoints.finding import ControllerName, ServerList
 from slurmruntime.endpoints.objects import ControllerObjects
@@ -12,7 +13,7 @@ from slurmruntime.endpoints.signing import TokenSigner
 from slurmruntime.endpoints.transport import ControllerTransport
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.process.clock import Clock
-from slurmruntime.slurm.client import OnCall, SlurmClient
+from slurmruntime.slurm.client import SlurmClient
 
 
 @asynccontextmanager

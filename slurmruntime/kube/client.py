@@ -11,6 +11,7 @@ cancellation is lost and the caller runs on forever.
 """
 
 import asyncio
+import copy
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -64,32 +65,27 @@ class KubeClient:
         *,
         request_timeout_s: float,
         on_call: OnCall = ignore_call,
-        acts_as: str = "",
     ) -> None:
         self._session = session
         self._credentials = credentials
         self._timeout_s = request_timeout_s
         self._on_call = on_call
-        self._acts_as = acts_as
+        self._acts_as = ""
 
-    def acting_as(self, user: str) -> "KubeClient":
+    def acting_as(self, user: str) -> Self:
         """Return a client whose requests impersonate another user, if RBAC allows that.
 
         It shares the connections of this client, and is closed with it.
         """
-        return KubeClient(
-            self._session,
-            self._credentials,
-            request_timeout_s=self._timeout_s,
-            on_call=self._on_call,
-            acts_as=user,
-        )
+        other = copy.copy(self)
+        other._acts_as = user  # noqa: SLF001  # of the same class
+        return other
 
     @classmethod
     @asynccontextmanager
     async def open(
         cls,
-        kubeconfig: str,
+        kubeconfig: str | Credentials,
         *,
         request_timeout_s: float,
         user_agent: str,
@@ -99,7 +95,8 @@ class KubeClient:
         """Open the session; it is closed at the end of the block.
 
         Args:
-            kubeconfig: path of a kubeconfig; "" for the service account of the pod we run in.
+            kubeconfig: path of a kubeconfig; "" for the service account of the pod we run in; or credentials that are
+                loaded already.
             request_timeout_s: for a whole request, including the wait for a free connection and
                 for credentials; for a watch, to connect.
             user_agent: our name in audit logs and `managedFields`; the part before the first "/"
@@ -110,28 +107,9 @@ class KubeClient:
             ConfigurationError: the kubeconfig or the service account's files are missing or
                 invalid.
         """
-        credentials = await Credentials.load(kubeconfig)
-        async with cls.using(
-            credentials,
-            request_timeout_s=request_timeout_s,
-            user_agent=user_agent,
-            connections=connections,
-            on_call=on_call,
-        ) as client:
-            yield client
-
-    @classmethod
-    @asynccontextmanager
-    async def using(
-        cls,
-        credentials: Credentials,
-        *,
-        request_timeout_s: float,
-        user_agent: str,
-        connections: int = 64,
-        on_call: OnCall = ignore_call,
-    ) -> AsyncIterator[Self]:
-        """Open the session with credentials already loaded; for the other arguments see `open`."""
+        credentials = (
+            await Credentials.load(kubeconfig) if isinstance(kubeconfig, str) else kubeconfig
+        )
         connector = aiohttp.TCPConnector(limit=connections, keepalive_timeout=_KEEP_ALIVE_S)
         # No compression: the event loop's CPU is scarcer than the network to the API server.
         headers = {"User-Agent": user_agent, "Accept-Encoding": "identity"}

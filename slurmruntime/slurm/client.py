@@ -18,6 +18,7 @@ from slurmclient import Dialect, Tls, TokenFile
 from slurmclient.api.operation import Value
 from slurmclient.calls import answers
 from slurmclient.calls.caller import Caller
+from slurmclient.calls.observing import OnCall
 from slurmclient.errors import Malformed, SlurmError, Unavailable
 from slurmclient.transport.exchange import NOT_MODIFIED
 from slurmclient.transport.failover import Sender, Transport
@@ -28,10 +29,6 @@ from slurmruntime.slurm import errors
 
 VERSIONS: Final = (45, 44, 43)
 """The API versions ("data parsers") we support, newest first: Slurm 26.05, 25.11 and 25.05."""
-
-OnCall = Callable[[str, float, str], None]
-"""Called after every call with its operation (`job.submit`), its duration in seconds and its
-outcome (`ok`, an error's `outcome`, `cancelled`)."""
 
 A = TypeVar("A", bound=Answer)
 

@@ -23,7 +23,7 @@ from slurmclient import (
     has_ended,
 )
 from slurmclient.fake.server import FakeSlurm
-from slurmclient.watching import states as slurm_states
+from slurmclient.watching import listing
 from slurmruntime.process.clock import SystemClock
 from tests.client.conftest import Row, Submit
 from tests.servers import until
@@ -89,14 +89,14 @@ async def test_states_are_those_of_the_list_for_a_hundredth_of_its_size(
 
 async def test_states_are_read_anew_only_if_one_has_changed(client: Client, submit: Submit) -> None:
     job = await submit(name="still", hold=True)
-    first = await slurm_states.read(client.speaker, None)
-    assert str(job.job_id) in {one.job_id for one in first.listed}
-    assert first is await slurm_states.read(client.speaker, first)
+    first = await listing.all_jobs(client.speaker)
+    assert job.job_id in first.states
+    assert first is await listing.all_jobs(client.speaker, before=first)
 
     await client.jobs.cancel(job.job_id)
-    after = await slurm_states.read(client.speaker, first)
+    after = await listing.all_jobs(client.speaker, before=first)
     assert first is not after
-    assert [("CANCELLED",)] == [one.state for one in after.listed if one.job_id == str(job.job_id)]
+    assert {"CANCELLED"} == after.states[job.job_id]
 
 
 async def test_a_missing_or_ended_job_cannot_be_cancelled(client: Client, submit: Submit) -> None:

@@ -17,6 +17,7 @@ EXEMPT: Final[Mapping[str, str]] = {
     "client/slurmclient/resources/keys.py:check_key": "an argument of the caller",
     "client/slurmclient/transport/tokens.py:*": "a clock's time",
     "slurmruntime/endpoints/signing.py:*": "a clock's time",
+    "slurmruntime/process/token_watch.py:check": "a clock's time",
     "exporter/slurmexporter/door/admission.py:_is_admitted": "a line of a head, which is bounded; split and decoded once",
     "exporter/slurmexporter/families/*": "names of our own fields, and accounts that were read",
     "exporter/slurmexporter/jobtable/tally.py:*": "numbers that were read",

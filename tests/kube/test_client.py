@@ -124,7 +124,7 @@ async def test_a_service_account_is_used_where_there_is_no_kubeconfig(
     (tmp_path / "token").write_text(token(control_plane, namespace))
     credentials = await Credentials.load("", service_account=tmp_path, environ=environ)
 
-    async with KubeClient.using(credentials, request_timeout_s=5, user_agent=AGENT) as client:
+    async with KubeClient.open(credentials, request_timeout_s=5, user_agent=AGENT) as client:
         with pytest.raises(errors.Forbidden, match=f"system:serviceaccount:{namespace}:default"):
             await objects.get_namespace(client, "default")
 

@@ -75,7 +75,7 @@ async def served(
 @asynccontextmanager
 async def opened(files: Files, clock: Clock) -> AsyncIterator[KubeClient]:
     credentials = await Credentials.load(str(files.kubeconfig), monotonic=clock)
-    async with KubeClient.using(credentials, request_timeout_s=5, user_agent="test") as client:
+    async with KubeClient.open(credentials, request_timeout_s=5, user_agent="test") as client:
         yield client
 
 

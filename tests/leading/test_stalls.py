@@ -143,7 +143,7 @@ def test_over_real_connections_a_leader_that_stood_still_in_a_renewal_leads_agai
 
         async with (
             server.serving() as url,
-            KubeClient.using(
+            KubeClient.open(
                 await client_of(url, tmp_path),
                 request_timeout_s=REQUEST_TIMEOUT_S,
                 user_agent="test",

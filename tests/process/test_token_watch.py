@@ -6,28 +6,16 @@ from typing import Any
 import pytest
 import structlog
 
+from slurmruntime.process import token_watch
 from slurmruntime.process.metrics import Metrics
-from slurmruntime.process.token_watch import TokenWatch
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-class Frozen:
-    def now(self) -> datetime:
-        return NOW
-
-    def monotonic(self) -> float:
-        return 0.0
-
-    async def sleep(self, _seconds: float) -> None:
-        raise AssertionError("nobody waits here")
-
-
 def look(ends_at: datetime | None) -> list[Any]:
-    watch = TokenWatch(lambda: ends_at, warning=72 * HOUR, file="/etc/token", clock=Frozen())
     with structlog.testing.capture_logs() as logs:
-        watch.check()
+        token_watch.check(ends_at, NOW, warning=72 * HOUR, file="/etc/token")
     return [(log["log_level"], log["event"], log.get("in_hours")) for log in logs]
 
 

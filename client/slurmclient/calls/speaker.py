@@ -62,19 +62,24 @@ class Speaker:
             read=lambda body: answers.listing(operation, body, key, kind),
         )
 
-    async def read_answer(
-        self, operation: str, kind: type[A], query: Mapping[str, Value] | None = None
+    async def call(
+        self,
+        _label: str,
+        operation: str,
+        *,
+        answer: type[A],
+        query: Mapping[str, Value] | None = None,
     ) -> A:
         """Read a whole answer into a struct that is derived from `Answer`."""
-        answer = await self.caller.perform(
+        read = await self.caller.perform(
             operation,
             query=query,
             user=self.user,
-            read=lambda body: answers.decode(operation, body, kind),
+            read=lambda body: answers.decode(operation, body, answer),
         )
-        if answer is None:
+        if read is None:
             raise Malformed(operation, "the answer to an unconditional read has no body")
-        return answer
+        return read
 
     async def read_all(
         self,

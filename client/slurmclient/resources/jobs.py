@@ -8,7 +8,6 @@ from typing import Any, Final, overload
 
 from msgspec import Struct
 
-from slurmclient.api.operation import Value
 from slurmclient.calls import answers
 from slurmclient.calls.speaker import Outcome, Speaker, V
 from slurmclient.errors import NotFound
@@ -41,27 +40,14 @@ class _CancelReply(Struct, frozen=True):
 
 
 class Jobs(WatchableCollection[Job]):
-    """The jobs that slurmctld knows, including those that ended less than MinJobAge seconds ago."""
+    """The jobs that slurmctld knows, including those that ended less than MinJobAge seconds ago.
+
+    `get` takes a job's id or, since v0.0.45, its sluid, and reads the first part of an array or a heterogeneous job. It raises
+    `NotFound` for a job that slurmctld has purged, too; see `db.jobs.get`.
+    """
 
     def __init__(self, speaker: Speaker) -> None:
         super().__init__(speaker, Job, "jobs", one="job", parameter="job_id")
-
-    @overload
-    async def get(self, name: str | int, **query: Value) -> Job: ...
-    @overload
-    async def get(self, name: str | int, *, as_: type[V], **query: Value) -> V: ...
-    async def get(self, name: str | int, *, as_: Any = None, **query: Value) -> Any:
-        """Read a job; of an array or a heterogeneous job, its first part.
-
-        Args:
-            name: The job's id or, since v0.0.45, its sluid.
-            as_: A struct with the fields that you need.
-            query: Slurm's query parameters.
-
-        Raises:
-            NotFound: If there is no such job, or slurmctld has purged it; see `db.jobs.get`.
-        """
-        return await super().get(name, as_=as_ or Job, **query)
 
     @overload
     async def parts(self, job_id: str | int) -> Listing[Job]: ...

@@ -18,7 +18,6 @@ from slurmclient.watching.follower import JobFollower
 from slurmclient.watching.identity import Identity, is_alive
 from slurmclient.watching.in_turn import in_turn
 from slurmclient.watching.picture import Clock, Picture
-from slurmclient.watching.slurmctld import SpeakerCalls
 from slurmclient.watching.unread import Pace
 from slurmclient.wire import reading
 from slurmclient.wire.reading import DecodeResult, Unreadable
@@ -55,7 +54,7 @@ class JobPicture(Picture[V]):
         """Start empty; list all jobs at least every `resync_s`."""
         super().__init__(speaker, kind, clock)
         self._follower = JobFollower[_Record](
-            SpeakerCalls(speaker), self, clock=clock, pace=Pace(burst=sys.maxsize), arrays=True
+            speaker, self, clock=clock, pace=Pace(burst=sys.maxsize), arrays=True
         )
         self._resync_s = resync_s
         self._resync_at = 0.0

@@ -11,7 +11,6 @@ from typing import Protocol, TypeVar
 from msgspec import Raw, Struct, field
 
 from slurmclient.api.operation import Value
-from slurmclient.calls.speaker import Speaker
 from slurmclient.errors import SlurmError
 from slurmclient.wire.reading import Answer
 from slurmclient.wire.values import NOT_SET, OptionalNumber
@@ -42,24 +41,6 @@ class Calls(Protocol):
             SlurmError: As `slurmclient.errors` classifies it.
         """
         ...
-
-
-class SpeakerCalls:
-    """Reads as the user of a speaker."""
-
-    def __init__(self, speaker: Speaker) -> None:
-        self._speaker = speaker
-
-    async def call(
-        self,
-        _label: str,
-        operation: str,
-        *,
-        answer: type[A],
-        query: Mapping[str, Value] | None = None,
-    ) -> A:
-        """Read an answer."""
-        return await self._speaker.read_answer(operation, answer, query)
 
 
 class Statistics(Struct, frozen=True):

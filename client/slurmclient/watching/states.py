@@ -9,7 +9,6 @@ from typing import Final
 
 from msgspec import Raw, Struct
 
-from slurmclient.calls.speaker import Speaker
 from slurmclient.errors import Malformed
 from slurmclient.wire import reading
 from slurmclient.wire.reading import Answer
@@ -53,15 +52,6 @@ def decode(answer: StatesAnswer, before: States | None, label: str = OPERATION) 
         return States(body, reading.decode(body, tuple[State, ...]))
     except reading.UNREADABLE as error:
         raise Malformed(label, f"expected a list of states: {error}") from error
-
-
-async def read(speaker: Speaker, before: States | None) -> States:
-    """Read the states of all jobs; return `before` itself if nothing has changed.
-
-    Raises:
-        SlurmError: As `slurmclient.errors` classifies it.
-    """
-    return decode(await speaker.read_answer(OPERATION, StatesAnswer), before)
 
 
 def component(job_id: str) -> tuple[int, int] | None:

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from slurmruntime.kube import errors, paths, resource
+from slurmruntime.kube import errors, meta, paths, resource
 from slurmruntime.kube.apply import ownership
 from slurmruntime.kube.apply.ownership import OwnershipMetadata
 from slurmruntime.kube.client import APPLY, JSON_PATCH, METADATA_ONLY, KubeClient
@@ -38,16 +38,8 @@ class _Partial(msgspec.Struct, frozen=True):
     metadata: OwnershipMetadata
 
 
-class _Resource(msgspec.Struct, frozen=True):
-    kind: str = ""
-
-
-class _ResourceList(msgspec.Struct, frozen=True):
-    resources: tuple[_Resource, ...] = ()
-
-
 _partial = msgspec.json.Decoder(_Partial)
-_served = msgspec.json.Decoder(_ResourceList)
+_served = msgspec.json.Decoder(meta.ApiResourceList)
 
 
 async def find(client: KubeClient, body: JsonObject) -> OwnershipMetadata | None:

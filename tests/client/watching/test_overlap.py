@@ -37,9 +37,9 @@ class Interrupted:
         await self._interrupt(operation)
         return await self._speaker.read_all(operation, *rest, **more)
 
-    async def read_answer(self, operation: str, *rest: Any) -> Any:
+    async def call(self, label: str, operation: str, **more: Any) -> Any:
         await self._interrupt(operation)
-        return await self._speaker.read_answer(operation, *rest)
+        return await self._speaker.call(label, operation, **more)
 
     async def _interrupt(self, operation: str) -> None:
         if act := self.before.pop(operation, None):
