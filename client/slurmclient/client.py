@@ -148,10 +148,9 @@ class Client:
         await self.speaker.caller.transport.close()
 
     def as_user(self, user: str) -> Self:
-        """Return a client that acts as another user over the same connections.
+        """Return a client that acts as another user, by name or uid, over the same connections.
 
-        Args:
-            user: The user's name or uid. The token must be root's or SlurmUser's.
+        The token must be root's or SlurmUser's.
         """
         other = copy.copy(self)
         for name in tuple(vars(other)):

@@ -134,12 +134,9 @@ class SlurmError(Exception):
         """Build the message from the facts.
 
         Args:
-            operation: The operation, such as `slurm_post_job_submit`.
             words: What went wrong, in Slurm's words if it gave any.
             status: The HTTP status; None if there was no answer.
             error_number: Slurm's number, if not that of the first problem.
-            problems: The answer's `errors`.
-            warnings: The answer's `warnings`.
         """
         self.status = status
         self.problems = tuple(problems)

@@ -23,7 +23,6 @@ def definition(
 
     Args:
         columns: what `kubectl get` shows.
-        schema: as `object_schema` makes it.
         names: its short names and categories, if it has any.
         scale: the paths of its number of replicas, if it has one.
     """

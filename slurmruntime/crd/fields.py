@@ -21,8 +21,6 @@ def rule(expression: str, message: str, *, path: str = "", reason: str = "") -> 
     """Return a rule in CEL.
 
     Args:
-        expression: Must be true.
-        message: Shown to the user whose object is refused.
         path: The field at fault, relative to the rule, such as `.script`.
         reason: One of the API's, for instance `FieldValueForbidden`.
     """

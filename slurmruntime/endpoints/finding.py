@@ -26,11 +26,7 @@ class ControllerName:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse `namespace/name`.
-
-        Raises:
-            ValueError: the text has another form.
-        """
+        """Parse `namespace/name`; raise ValueError for any other form."""
         namespace, _, name = text.partition("/")
         if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):
             raise ValueError(f"expected NAMESPACE/NAME of a Controller, got {text!r}")
@@ -104,10 +100,7 @@ class ServerList:
 
 
 def servers(of: ControllerName, rest_apis: Iterable[RestApiEndpoint]) -> tuple[RestServer, ...]:
-    """Return the Services of a Controller's RestApis.
-
-    Args:
-        rest_apis: all of its namespace.
+    """Return the Services of a Controller's RestApis; `rest_apis` are all of its namespace.
 
     Raises:
         Refusal: there are none.
@@ -128,11 +121,7 @@ def servers(of: ControllerName, rest_apis: Iterable[RestApiEndpoint]) -> tuple[R
 
 
 def signing_key(of: ControllerName, controller: ControllerKeys) -> SecretKeyRef:
-    """Return which key signs tokens for a Controller's Slurm.
-
-    Raises:
-        Refusal: the Controller does not say.
-    """
+    """Return which key signs tokens for a Controller's Slurm; raise Refusal if the Controller does not say."""
     key_ref = controller.spec.jwt_key_ref or controller.spec.jwt_hs256_key_ref
     if key_ref is not None:
         return key_ref

@@ -82,7 +82,6 @@ class ControllerObjects:
         return ServerList(urls=tuple(urls), trusted="".join(trusted))
 
     async def _trusted(self, of: ControllerName, config_map: str) -> str | None:
-        """Return the CAs in a ConfigMap; None if there are none."""
         where = paths.collection("v1", "configmaps", of.namespace) + paths.of(config_map)
         try:
             answer = await self._kube.request("GET", where)

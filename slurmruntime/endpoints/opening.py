@@ -33,8 +33,6 @@ async def of_controller(
 
     Args:
         connections: to each slurmrestd.
-        timeout_s: for one request.
-        most_bytes: the longest answer to accept.
     """
     objects = ControllerObjects(kube)
     token = TokenSigner(partial(objects.signing_key, of), clock)

@@ -38,12 +38,7 @@ class ControllerTransport:
     """A transport to servers that may move: opened at the first request, and again when they have moved."""
 
     def __init__(self, find: FindServers, opens: OpenTransport, clock: Clock) -> None:
-        """Prepare it; nothing is read.
-
-        Args:
-            find: reads where the servers are; raises Refusal, PeerError.
-            opens: opens a transport to them; raises UnusableTls.
-        """
+        """Read nothing yet. `find` raises Refusal and PeerError, `opens` UnusableTls."""
         self._find = find
         self._opens = opens
         self._clock = clock

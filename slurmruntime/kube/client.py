@@ -155,7 +155,6 @@ class KubeClient:
         """Open a watch and yield its lines, of any length, without line ends.
 
         Args:
-            params: the query, without `watch`.
             idle_timeout_s: the connection counts as lost after this long without a byte.
 
         Raises:

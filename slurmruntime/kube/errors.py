@@ -166,9 +166,7 @@ def from_answer(
     """Return the error for a response whose status is not 2xx.
 
     Args:
-        body: usually a `Status` object.
-        retry_after: the `Retry-After` header; only the form in seconds is understood, which is the
-            only one the API server sends.
+        retry_after: the `Retry-After` header, in seconds: the only form the API server sends.
     """
     answer = _status(body)
     kind = _BY_STATUS.get(status) or (Rejected if 400 <= status < 500 else Unavailable)  # noqa: PLR2004  # HTTP

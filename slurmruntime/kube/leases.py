@@ -1,7 +1,4 @@
-"""Read and write Leases (`coordination.k8s.io/v1`), guarded by resourceVersion.
-
-The rules of leader election are in `slurmruntime.leading.lease`.
-"""
+"""Read and write Leases, guarded by resourceVersion; the rules are in `slurmruntime.leading.lease`."""
 
 from datetime import datetime
 
@@ -49,11 +46,7 @@ class KubeLeases:
             return None
 
     async def create(self, name: str, record: LeaseRecord) -> None:
-        """Create a lease.
-
-        Raises:
-            Conflict: it exists already.
-        """
+        """Create a lease; raise Conflict if it exists already."""
         await self._client.request("POST", self._path, body=self._body(name, record))
 
     async def replace(self, name: str, record: LeaseRecord) -> LeaseRecord:

@@ -24,11 +24,7 @@ async def listing(
     namespace: str = "",
     params: Mapping[str, str] = NO_PARAMS,
 ) -> list[T]:
-    """Return all objects of a kind, read page by page.
-
-    Args:
-        namespace: "" for all.
-        params: selectors.
+    """Return all objects of a kind, of one namespace or all, read page by page.
 
     Raises:
         KubeError: the list could not be read, or its continue token has expired (410); list again.
@@ -44,11 +40,7 @@ async def readable(
     namespace: str = "",
     params: Mapping[str, str] = NO_PARAMS,
 ) -> list[T]:
-    """Return all objects of a kind that can be decoded: an odd one must not hide the others. Like `listing`.
-
-    Raises:
-        KubeError: the list could not be read.
-    """
+    """Return all objects of a kind that can be decoded: an odd one must not hide the others. Like `listing`."""
     objects: list[T] = []
     async for item in _items(client, _path(kind.path, namespace), params):
         with contextlib.suppress(errors.Malformed):

@@ -20,11 +20,7 @@ _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
 
 
 def decode(decoder: msgspec.json.Decoder[W], text: Buffer) -> W:
-    """Decode JSON, if necessary without what is nested too deep.
-
-    Raises:
-        DecodeError: it violates the schema.
-    """
+    """Decode JSON, if need be without what is nested too deep; raise DecodeError for another schema."""
     try:
         return decoder.decode(text)
     except RecursionError:

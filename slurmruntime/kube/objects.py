@@ -22,11 +22,7 @@ class _Resource(NamedTuple):
 
 
 async def get_namespace(client: KubeClient, name: str) -> KubeObject:
-    """Return the metadata of a namespace.
-
-    Raises:
-        NotFound: there is no namespace of that name.
-    """
+    """Return the metadata of a namespace; raise NotFound if there is none of that name."""
     return kube_object(
         await client.request("GET", paths.of("api", "v1", "namespaces", name), accept=METADATA_ONLY)
     )
@@ -41,10 +37,6 @@ class Objects:
 
     async def get(self, api_version: str, kind: str, namespace: str, name: str) -> KubeObject:
         """Return an object: its metadata and, for `WHOLE_KINDS`, its spec and status.
-
-        Args:
-            api_version: `v1`, `batch/v1` …
-            namespace: ignored if the kind is cluster-scoped.
 
         Raises:
             NotFound: there is no such object, or the API server does not serve the kind.

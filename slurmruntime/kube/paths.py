@@ -11,11 +11,7 @@ from slurmruntime.kube.errors import NotFound
 
 
 def of(*segments: str) -> str:
-    """Join segments: `of("api", "v1", "nodes", "node-1")`.
-
-    Raises:
-        NotFound: a segment is not a valid name, so there is no such object.
-    """
+    """Join segments: `of("api", "v1", "nodes", "node-1")`; raise NotFound if one is not a valid name."""
     for segment in segments:
         if segment in ("", ".", "..") or "/" in segment or "%" in segment:
             raise NotFound(
@@ -28,8 +24,7 @@ def collection(api_version: str, plural: str = "", namespace: str = "") -> str:
     """Return the path of a collection: `collection("batch/v1", "jobs", "default")`.
 
     Args:
-        api_version: `v1`, `batch/v1` …
-        plural: `jobs`; "" for the group itself.
+        plural: "" for the group itself.
         namespace: "" for all, or if the kind is cluster-scoped.
 
     Raises:

@@ -72,14 +72,7 @@ def own_kind(
     called: oddities.Kind = "object",
     api_kind: str = "",
 ) -> ResourceKind[Own]:
-    """Return how objects of our own are read, by uid.
-
-    Args:
-        kind: its name in errors.
-        read_as: the fields of theirs that matter.
-        called: as in `ResourceKind`.
-        api_kind: as in `ResourceKind`.
-    """
+    """Return how objects of our own are read, by uid; `kind` is its name in errors."""
     decoder = msgspec.json.Decoder(read_as)
     return ResourceKind(
         path=path,
@@ -179,11 +172,7 @@ def kube_object(body: Json, api_version: str = "", kind: str = "") -> KubeObject
 
 
 def read(what: str, decoder: msgspec.json.Decoder[W], translate: Callable[[W], T], body: Json) -> T:
-    """Decode JSON and translate it.
-
-    Raises:
-        Malformed: either failed; the message names the object and the path.
-    """
+    """Decode JSON and translate it; raise Malformed, with object and path, if either fails."""
     wired = decoded(decoder, what, body)
     try:
         return translate(wired)
@@ -192,11 +181,7 @@ def read(what: str, decoder: msgspec.json.Decoder[W], translate: Callable[[W], T
 
 
 def owners(metadata: meta.Metadata) -> list[meta.OwnerReference]:
-    """Return the owner references; none if they are longer than any honest ones.
-
-    Raises:
-        Malformed: they violate the schema.
-    """
+    """Return the owner references, none if longer than any honest ones; raise Malformed for odd ones."""
     try:
         return _owners.read(metadata.owner_references, absent=[], too_long=[])
     except _UNREADABLE as error:

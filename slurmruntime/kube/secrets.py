@@ -31,22 +31,14 @@ class Secret:
 
 
 async def get(client: KubeClient, namespace: str, name: str) -> Secret:
-    """Return a Secret.
-
-    Raises:
-        NotFound: there is no Secret of that name.
-    """
+    """Return a Secret; raise NotFound if there is none of that name."""
     return _read(await client.request("GET", _path(namespace, name)))
 
 
 async def change(
     client: KubeClient, namespace: str, secret: Secret, data: Mapping[str, bytes]
 ) -> Secret:
-    """Replace all data of a Secret that is unchanged since it was read, and return the new one.
-
-    Raises:
-        Conflict: it has been written since.
-    """
+    """Replace all data of a Secret, and return the new one; raise Conflict if it was written since."""
     gone = dict.fromkeys(secret.data.keys() - data.keys())
     encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
     body = {"metadata": {"resourceVersion": secret.version}, "data": {**gone, **encoded}}

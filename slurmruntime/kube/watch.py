@@ -85,9 +85,6 @@ class Reflector(Generic[T]):
 
         Args:
             cache: filled by this reflector only; its kind determines what to list.
-            field_selector: `spec.schedulerName=…`; "" for all.
-            set_aside: gets the objects that cannot be decoded.
-            jitter: returns a new random number in [0, 1).
             on_turn: called as a sign of life, with the number of seconds the reflector may now be
                 silent: `idle_timeout_s` or a pause.
         """

@@ -1,7 +1,4 @@
-"""Read and write the caBundle of our webhook configurations.
-
-It holds the CAs that the API server trusts when it calls our webhooks.
-"""
+"""Read and write the caBundle of our webhook configurations: the CAs by which the API server trusts us."""
 
 import base64
 import binascii
@@ -51,11 +48,7 @@ class Trust:
 
 
 async def get(client: KubeClient, kind: WebhookKind, name: str) -> Trust:
-    """Return the CA bundles of a configuration.
-
-    Raises:
-        NotFound: there is no configuration of that name.
-    """
+    """Return the CA bundles of a configuration; raise NotFound if there is none of that name."""
     body = await client.request("GET", _path(kind, name))
     configuration = resource.decoded(_configuration, kind.value, body)
     try:
@@ -67,11 +60,7 @@ async def get(client: KubeClient, kind: WebhookKind, name: str) -> Trust:
 
 
 async def publish(client: KubeClient, trust: Trust, bundle: bytes) -> None:
-    """Make the API server trust all these CAs for all webhooks of the configuration.
-
-    Raises:
-        Conflict: the configuration's webhooks have changed.
-    """
+    """Make the API server trust these CAs for all webhooks; raise Conflict if the webhooks have changed."""
     encoded = base64.b64encode(bundle).decode()
     patch: list[json_patch.Operation] = []
     for index, webhook in enumerate(trust.webhooks):

@@ -1,4 +1,1 @@
-"""The machinery of a leader: lease, work queue, workers. It does not know about pods.
-
-May import `slurmruntime.process`, `bridge.settings` and `bridge.domain`.
-"""
+"""The machinery of a leader: lease, work queue, controllers. It does not know about pods."""

@@ -149,11 +149,7 @@ async def lead(
     starts next needs it. The lease is not touched again, so a follower takes over at the earliest.
 
     Args:
-        candidate: This process.
-        name: Of the lease.
-        stop: Ends the election.
         metrics: Records whether we lead; None: the caller does (`slurmruntime.leading.several`).
-        on_lead: The body; called with `stop` and with how the lease was acquired.
     """
     if not candidate.settings.enabled:
         with recorded_in(metrics, name):

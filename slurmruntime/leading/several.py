@@ -39,15 +39,11 @@ async def lead(
 ) -> bool:
     """Wait for the leases, in this order, then run `on_lead` while we hold all of them; lead once.
 
-    Return True at `stop`, or after `on_lead` has ended by itself: all leases are then released.
-    Return False after any was lost. The work gets the worst of the accessions.
+    Every process that takes more than one lease needs the same order. The metrics record that we lead
+    while we hold all. The work gets the worst of the accessions.
 
-    Args:
-        candidate: This process.
-        names: The leases; every process that takes more than one needs the same order.
-        stop: Ends the election.
-        metrics: Records that we lead under each of the leases, while we hold all.
-        on_lead: The body, as for `lease.lead`.
+    Return True at `stop`, or after `on_lead` has ended by itself: all leases are then released.
+    Return False after any was lost.
     """
 
     async def lead_under(remaining: Sequence[str], so_far: Sequence[Accession]) -> bool:

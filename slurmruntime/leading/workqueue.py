@@ -32,11 +32,7 @@ class Lanes(Generic[K]):
         self._lanes.setdefault(lane, deque()).append(key)
 
     def take(self) -> K:
-        """Remove and return the next key.
-
-        Raises:
-            KeyError: there is none.
-        """
+        """Remove and return the next key; raise KeyError if there is none."""
         lane, keys = self._lanes.popitem(last=False)
         key = keys.popleft()
         if keys:
@@ -62,7 +58,6 @@ class WorkQueue(Generic[K]):
         first_retry: timedelta = FIRST_RETRY,
         slowest_retry: timedelta = SLOWEST_RETRY,
     ) -> None:
-        """Create an empty queue with a single lane."""
         self._rng = rng
         self._first_retry = first_retry
         self._slowest_retry = slowest_retry
@@ -159,11 +154,7 @@ class WorkQueue(Generic[K]):
         self._refused.discard(key)
 
     async def get(self) -> K:
-        """Wait for a key; the caller must call `done` with it, whatever happens.
-
-        Raises:
-            ShutDown: there will be no more keys.
-        """
+        """Wait for a key; the caller must call `done` with it, whatever happens; raise ShutDown without one."""
         await self._ready.acquire()
         if self._is_shut_down:
             self._ready.release()  # for the next one waiting

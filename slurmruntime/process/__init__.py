@@ -1,4 +1,1 @@
-"""What every process needs: clock, services and shutdown, TLS serving, health, logs, metrics.
-
-May import `slurmruntime.settings`, `slurmruntime.model` and `slurmruntime.values`.
-"""
+"""What every process needs: clock, services and shutdown, TLS serving, health, logs, metrics."""

@@ -47,7 +47,7 @@ class EventRecorder:
     async def record(
         self, about: About, severity: EventType, *, action: str, reason: str, note: str
     ) -> None:
-        """Create an Event about an object.
+        """Create an Event about an object; `note` is truncated to 1 kB.
 
         One that fails is only logged: it is never the only place where something is said. It is not
         repeated after a lost reply, or it would appear twice.
@@ -55,7 +55,6 @@ class EventRecorder:
         Args:
             action: what was done or attempted, in CamelCase: Submit, Bind …
             reason: why, in CamelCase.
-            note: message for people; truncated to 1 kB.
         """
         regarding = _reference(about)
         namespace = regarding.get("namespace", "default")

@@ -152,11 +152,7 @@ def loop(name: str) -> Iterator[None]:
 
 
 def turned(rests_s: float | None = 0.0) -> None:
-    """Record a sign of life of the calling loop.
-
-    Args:
-        rests_s: how long it is going to pause; None: until there is work, however long that takes.
-    """
+    """Record a sign of life of the calling loop, which rests that long; None: until there is work."""
     if (running := _loop.get()) is not None:
         running.turned(rests_s)
 

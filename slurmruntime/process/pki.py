@@ -53,9 +53,7 @@ def issue(
     """Sign a certificate for a new key; it never outlives its CA.
 
     Args:
-        name: the common name, for people.
         hosts: DNS names and IP addresses it is valid for; a client may have none.
-        now: start of its validity.
     """
     ca = x509.load_pem_x509_certificate(authority.certificate)
     ca_key = _private_key(authority.key)
@@ -79,11 +77,7 @@ def issue(
 
 
 def read_authority(pair: Pair) -> Authority:
-    """Return the domain's view of a CA.
-
-    Raises:
-        ValueError: certificate and key do not match or cannot be read.
-    """
+    """Return the domain's view of a CA; raise ValueError if it is unreadable or its key does not match."""
     certificate = _fitting(pair)
     return Authority(
         id=certificate.fingerprint(hashes.SHA256()).hex()[:16], term=_term(certificate)

@@ -22,7 +22,6 @@ class Standstill:
     """The longest recent standstill of one event loop."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Measure nothing yet."""
         self._monotonic = monotonic
         self._timer: asyncio.TimerHandle | None = None
         self._due_at = math.inf

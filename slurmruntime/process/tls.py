@@ -57,13 +57,12 @@ class ServerTls:
     """The certificate a server presents, and the clients it accepts."""
 
     def __init__(self, cert_file: str, key_file: str, client_ca_file: str | None = None) -> None:
-        """Load the files.
+        """Load the files, all of them PEM.
 
         Args:
-            cert_file: The chain, PEM, the server's own certificate first.
-            key_file: Its private key, PEM, not encrypted.
-            client_ca_file: If set and not "", clients must present a certificate signed by this CA
-                (PEM).
+            cert_file: The chain, the server's own certificate first.
+            key_file: Its private key, not encrypted.
+            client_ca_file: If set and not "", clients must present a certificate signed by this CA.
 
         Raises:
             Unusable: the files cannot be used.

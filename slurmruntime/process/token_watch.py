@@ -38,7 +38,6 @@ def check(ends_at: datetime | None, now: datetime, *, warning: timedelta, file: 
 
     Args:
         ends_at: when it expires; None if it does not say, or if there is no token.
-        warning: how long before that to warn.
         file: the token's file, for the log.
     """
     if ends_at is None:

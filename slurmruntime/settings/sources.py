@@ -203,7 +203,6 @@ def _unknown(merged: Mapping[Name, SettingValue], model: type[BaseModel]) -> Ite
 
 
 def _nested(merged: Mapping[Name, SettingValue], model: type[BaseModel]) -> dict[str, Any]:
-    """Return the known settings, nested by section as the model expects."""
     values: dict[str, Any] = {}
     for *section, field in (name for name in names(model) if name in merged):
         into = values.setdefault(section[0], {}) if section else values

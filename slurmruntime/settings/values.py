@@ -13,11 +13,7 @@ _MAX_PORT = 65535
 
 
 def address(text: str) -> str:
-    """Check that this is HOST:PORT.
-
-    Raises:
-        ValueError: It is not.
-    """
+    """Return the text if it is HOST:PORT; raise ValueError otherwise."""
     match = _ADDRESS.fullmatch(text)
     if match is None or int(match["port"]) > _MAX_PORT:
         raise ValueError("must be HOST:PORT, such as 0.0.0.0:8443 or [::]:8443")

@@ -92,12 +92,10 @@ class SlurmClient:
 
         Args:
             urls: Of slurmrestd, without a path: `http://slurmrestd:6820`; several for fail-over.
-            token_file: Holds a JWT of root or SlurmUser.
             tls: For an https URL; by default the system's CAs are trusted and no client certificate
                 is presented.
             connections: Maximum number of concurrent calls; further calls wait. slurmrestd has 124
                 connections for all its clients and never closes an idle one.
-            request_timeout_s: For one call, without that wait.
 
         Raises:
             Unavailable: a URL is invalid.
@@ -184,9 +182,7 @@ class SlurmClient:
         """Read a long list in slices, so that other tasks run in between.
 
         Args:
-            key: The list's name in the answer.
             take: Called with each object; raises SlurmError to stop.
-            most_bytes: Longest answer to accept.
             since: As in `call_if_changed`; None for the whole list.
 
         Returns:

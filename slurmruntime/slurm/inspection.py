@@ -103,11 +103,7 @@ async def controller_responds(client: SlurmClient) -> bool:
 
 
 async def cluster_name(client: SlurmClient) -> str:
-    """Return the ClusterName that slurmrestd has; "" if its answer lacks it.
-
-    Raises:
-        SlurmError: it does not answer.
-    """
+    """Return the ClusterName that slurmrestd has, "" if it does not say; raise SlurmError."""
     return (await client.call("ping", "slurm_get_ping", answer=_PingMeta)).meta.slurm.cluster
 
 

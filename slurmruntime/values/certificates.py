@@ -89,8 +89,6 @@ def decide(
     """Plan the next step of the rotation.
 
     Args:
-        certificates: each part's current certificate; None if there is none that can be read.
-        hosts: the names and addresses that each part's certificate must cover.
         published: ids of the CAs that were published to the API server before now.
     """
     living = sorted(

@@ -111,7 +111,6 @@ def _within(size: HostlistSize, most: HostlistSize, text: str) -> HostlistSize:
 
 
 def _parsed(text: str, most: HostlistSize) -> Iterator[Sequence[_Piece]]:
-    """Yield the pieces of each entry."""
     for entry in _entries(text):
         if _PLAIN.fullmatch(entry):
             yield (_Piece(entry, None),)
@@ -120,7 +119,6 @@ def _parsed(text: str, most: HostlistSize) -> Iterator[Sequence[_Piece]]:
 
 
 def _entries(text: str) -> Iterator[str]:
-    """Split at the commas outside brackets."""
     if not text:
         return
     depth = start = 0
@@ -180,7 +178,6 @@ def _numbers(ranges: str, text: str, most: HostlistSize) -> _Numbers:
 
 
 def _written_length(first: int, last: int, *, width: int) -> int:
-    """Count the characters of all numbers of a range."""
     length = 0
     for digits in range(1, _MOST_DIGITS + 1):
         least = max(first, 10 ** (digits - 1) if digits > 1 else 0)

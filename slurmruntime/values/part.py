@@ -27,11 +27,7 @@ class Part(Generic[T]):
         self._longest_bytes = longest_bytes
 
     def read(self, raw: msgspec.Raw, *, absent: T, too_long: T) -> T:
-        """Decode the part.
-
-        Raises:
-            ValidationError: it violates the schema; names the place in the whole object.
-        """
+        """Decode the part; raise ValidationError, which names the place in the whole object."""
         if len(memoryview(raw)) > self._longest_bytes:
             return too_long
         if is_absent(raw):

@@ -99,7 +99,6 @@ class AccountedJobs(DatabaseCollection[AccountedJob]):
         Args:
             name: The job's id or, since v0.0.45, its sluid.
             as_: A struct with the fields that you need.
-            query: Slurm's query parameters.
 
         Raises:
             NotFound: If there is no record, or not yet.
@@ -115,13 +114,10 @@ class AccountedJobs(DatabaseCollection[AccountedJob]):
         return record
 
     async def runs(self, job_id: str | int) -> Listing[AccountedJob]:
-        """Read all records of a job id, the latest submission first.
+        """Read all records of a job, by its id or, since v0.0.45, its sluid, the latest submission first.
 
         A requeued job has a record for each run. After slurmctld has lost its state, several jobs
         have the same id; since v0.0.45 their `sluid` tells them apart.
-
-        Args:
-            job_id: The job's id or, since v0.0.45, its sluid.
         """
         records = await self._speaker.read_all(
             self._gets, self._key, AccountedJob, {self._parameter: job_id}

@@ -48,12 +48,7 @@ class Operation:
     def target(
         self, version: int, path: Mapping[str, str | int], query: Mapping[str, Value]
     ) -> tuple[str, list[tuple[str, str]]]:
-        """Return the path and the query's pairs in a version of the API.
-
-        Args:
-            version: The version: 45 for v0.0.45.
-            path: The path's parameters; values are percent-encoded.
-            query: The query's parameters by our names.
+        """Return the path, percent-encoded, and the query's pairs in a version of the API: 45 is v0.0.45.
 
         Raises:
             TooOld: If this version has no such operation or parameter, or takes no sluid.

@@ -35,10 +35,7 @@ def decode(operation: str, body: bytes, kind: type[A]) -> A:
 
 
 def listing(operation: str, body: bytes, key: str, kind: type[T]) -> Listing[T]:
-    """Decode the list of an answer with status 200; a missing or null list is empty.
-
-    Args:
-        key: The list's name in the answer.
+    """Decode the list named `key` of an answer with status 200; a missing or null list is empty.
 
     Raises:
         SlurmError: If the answer has `errors`, or is not one of slurmrestd's.
@@ -53,11 +50,7 @@ def listing(operation: str, body: bytes, key: str, kind: type[T]) -> Listing[T]:
 
 
 def refuse(operation: str, reply: Reply) -> NoReturn:
-    """Raise the error that an answer with another status than 200 stands for.
-
-    Raises:
-        SlurmError: Always.
-    """
+    """Raise the SlurmError that an answer with another status than 200 stands for."""
     try:
         answer = parse(operation, reply.body, Answer)
     except Malformed:
@@ -88,11 +81,7 @@ def refusal(operation: str, status: int | None, answer: Answer) -> SlurmError:
 
 
 def object_error(operation: str, number: int, words: str) -> SlurmError:
-    """Return the error for one object of an answer that reports on several.
-
-    Args:
-        words: Which object, and Slurm's text.
-    """
+    """Return the error for one object of an answer that reports on several; `words` name it."""
     problem = Problem(error_number=number, error=words)
     return classify(operation, None, number)(operation, words, problems=(problem,))
 

@@ -81,10 +81,8 @@ class Caller:
 
         Args:
             observe: Returns a context manager for each call, retries included, once it has a connection.
-            versions: The API versions to speak, the preferred one first: 45 for v0.0.45.
             resends: Send a read again at once if its connection breaks, in addition to the attempts:
                 a restarted slurmrestd leaves old connections behind.
-            jitter: Returns a random number in [0, 1) that spreads retries.
         """
         self.transport = transport
         self._slots = asyncio.Semaphore(connections)
@@ -177,9 +175,7 @@ class Caller:
         If nothing has changed since the query's `update_time`, its status is 304.
 
         Args:
-            user: The user to act as; "" for the token's own.
             timeout_s: The deadline for each piece; None for the client's.
-            label: The operation's label for `observe`; "" for its name.
 
         Raises:
             SlurmError: As `slurmclient.errors` classifies it.

@@ -53,10 +53,7 @@ class _Paths(Answer, frozen=True, kw_only=True):
 
 
 async def negotiate(transport: Sender, versions: Sequence[int]) -> Dialect:
-    """Return the first of these versions in which slurmrestd answers a ping.
-
-    Args:
-        versions: The versions to try, the preferred one first.
+    """Return the first of these versions, the preferred one first, in which slurmrestd answers a ping.
 
     Raises:
         TooOld: If slurmrestd speaks none of them; the message lists those it offers.
@@ -84,7 +81,6 @@ async def negotiate(transport: Sender, versions: Sequence[int]) -> Dialect:
 
 
 async def _offered(transport: Sender) -> set[str]:
-    """Return the API versions in slurmrestd's own specification."""
     question = Request(operation="openapi", method="GET", path="/openapi/v3", is_resent=True)
     reply = await transport.exchange(question)
     paths = _answer(transport, question.operation, reply, _Paths).paths

@@ -41,14 +41,7 @@ class Stream(AsyncIterator[reading.T]):
         user: str,
         timeout_s: float | None = None,
     ) -> None:
-        """Send nothing yet.
-
-        Args:
-            key: The list's name in the answer.
-            query: Query parameters by their names in the table of operations.
-            user: The user to act as; "" for the token's own.
-            timeout_s: The deadline for each piece of the answer; None for the client's.
-        """
+        """Send nothing yet; `timeout_s` is the deadline for each piece of the answer, None for the client's."""
         self.odd: list[Odd] = []
         """The fields and objects that could not be decoded so far, the first 1000 of them."""
         self.left_out = 0
@@ -96,7 +89,6 @@ class Stream(AsyncIterator[reading.T]):
 
 
 def _check(operation: str, envelope: bytes) -> None:
-    """Raise the `errors` found around the list."""
     try:
         answer = reading.decode(reading.repaired(envelope), reading.Answer)
     except (msgspec.MsgspecError, RecursionError) as error:

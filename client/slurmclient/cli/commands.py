@@ -276,11 +276,7 @@ def parse(texts: Iterable[str] | None) -> dict[str, Any]:
 
 
 def pair(text: str) -> tuple[str, str]:
-    """Split FIELD=VALUE.
-
-    Raises:
-        ValueError: If it has another form.
-    """
+    """Split FIELD=VALUE; raise ValueError for any other form."""
     name, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"\w+", name):
         raise ValueError(f"expected FIELD=VALUE, got {text!r}")

@@ -42,11 +42,7 @@ class FakeSlurm(FakeCluster):
         cpus: int = 8,
         clock: Callable[[], float] = time.time,  # noqa: TID251  # the default clock of a library
     ) -> None:
-        """Start with idle nodes `node-0`, `node-1` and so on.
-
-        Args:
-            clock: Returns seconds since 1970.
-        """
+        """Start with idle nodes `node-0`, `node-1` and so on; `clock` returns seconds since 1970."""
         super().__init__(nodes=nodes, cpus=cpus, clock=clock)
         self._faults: list[tuple[str, Fault]] = []
         self._late: list[Callable[[], object]] = []
@@ -69,11 +65,7 @@ class FakeSlurm(FakeCluster):
             await self._runner.cleanup()
 
     def fail_next(self, operation: str, fault: Fault, *, times: int = 1) -> None:
-        """Apply a fault to the next requests.
-
-        Args:
-            operation: The operation, such as `slurm_post_job_submit`; "" for any.
-        """
+        """Apply a fault to the next requests of an operation, such as `slurm_post_job_submit`; "" for any."""
         self._faults += [(operation, fault)] * times
 
     def deliver(self) -> None:

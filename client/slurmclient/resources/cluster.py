@@ -130,12 +130,7 @@ class Shares:
     async def list(
         self, *, accounts: str | Iterable[str] = (), users: str | Iterable[str] = ()
     ) -> Listing[Share]:
-        """Read the shares of all accounts and users, or only of these.
-
-        Args:
-            accounts: The accounts' names, as one string with commas or as several.
-            users: The users' names, likewise.
-        """
+        """Read the shares of all accounts and users, or of these: one string with commas, or several."""
         query = {"accounts": _joined(accounts), "users": _joined(users)}
         operation = "slurm_get_shares"
         body = await self._speaker.caller.call(operation, query=query, user=self._speaker.user)

@@ -75,10 +75,8 @@ class Collection(Generic[M]):
         arrive.
 
         Args:
-            as_: As of `list`.
             timeout_s: The deadline for the first piece of the answer, and for each that follows;
                 None for the client's. slurmrestd makes the whole list before it sends any of it.
-            query: As of `list`.
         """
         return Stream(
             self._speaker.caller,
@@ -100,7 +98,6 @@ class Collection(Generic[M]):
         Args:
             name: Its name, or a job's id.
             as_: A struct with the fields that you need.
-            query: Slurm's query parameters.
 
         Raises:
             NotFound: If there is no object with this name.
@@ -119,8 +116,6 @@ class Collection(Generic[M]):
 
         Args:
             since: The `updated_at` of an earlier listing, by Slurm's clock; None to read anyway.
-            as_: As of `list`.
-            query: As of `list`.
 
         Returns:
             All objects; None if none has changed since (HTTP 304).
@@ -133,7 +128,6 @@ class Collection(Generic[M]):
         )
 
     async def _write(self, operation: str, name: str | int, /, **body: object) -> Outcome:
-        """Change the object with this name."""
         _, outcome = await self._speaker.write(
             operation,
             {self._parameter: str(name)},

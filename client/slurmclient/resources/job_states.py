@@ -24,10 +24,6 @@ UNFINISHED: Final = frozenset({"COMPLETING", "REQUEUED", "REQUEUE_FED", "REQUEUE
 
 
 def has_ended(states: Iterable[str]) -> bool:
-    """Check whether a job has ended for good and released its nodes.
-
-    Args:
-        states: The job's `job_state`: a base state and flags.
-    """
+    """Check whether a job with this `job_state` has ended for good and released its nodes."""
     all_states = frozenset(states)
     return bool(all_states & ENDED) and not all_states & UNFINISHED

@@ -57,7 +57,6 @@ class Jobs(WatchableCollection[Job]):
         """Read all tasks of an array, or all components of a heterogeneous job.
 
         Args:
-            job_id: The id of the job, array or heterogeneous job.
             as_: A struct with the fields that you need.
 
         Raises:
@@ -213,14 +212,10 @@ class Jobs(WatchableCollection[Job]):
     async def wait(
         self, job_id: str | int, *, timeout_s: float | None = None, interval_s: float = 1.0
     ) -> Job:
-        """Wait until a job has ended, and read it.
-
-        Args:
-            timeout_s: How long to wait; None for no limit.
-            interval_s: The time between polls.
+        """Wait until a job has ended, polling every `interval_s`, and read it.
 
         Raises:
-            TimeoutError: If it has not ended in time.
+            TimeoutError: If it has not ended within `timeout_s`.
             NotFound: If there is no such job, or slurmctld purged it between polls; then
                 `db.jobs.get` may have it.
         """

@@ -25,8 +25,7 @@ class JobKeyView(Struct, frozen=True):
     def is_of(self, owner: str) -> bool:
         """Check whether the job belongs to a user, so that others cannot claim the user's keys.
 
-        Args:
-            owner: A name or uid; "" matches every user.
+        `owner` is a name or uid; "" matches every user.
         """
         return owner in {"", self.user_name, str(self.user_id)}
 
@@ -59,11 +58,7 @@ def mark_of(comment: str) -> tuple[str, bool] | None:
 
 
 def check_key(key: str) -> None:
-    """Check that a key can be written into a comment and found again.
-
-    Raises:
-        ValueError: If it cannot.
-    """
+    """Raise ValueError if a key cannot be written into a comment and found again."""
     if not _KEY.fullmatch(key):
         raise ValueError(
             "expected a key of at most 200 letters, digits and ._:/@+-, starting with a letter or"
@@ -72,13 +67,10 @@ def check_key(key: str) -> None:
 
 
 def choose(jobs: Sequence[JobKeyView], key: str) -> Choice:
-    """Choose the job of a key that counts.
+    """Choose the job of a key that counts, among all of the user's.
 
     A confirmed job does, or else the pending one with the lowest id. The result depends only on the
     jobs, so that all programs that see the same jobs choose the same one.
-
-    Args:
-        jobs: All jobs of the user, with and without keys.
     """
     confirmed = sorted((job for job in jobs if job.mark == (key, True)), key=_by_id)
     still_open = sorted(

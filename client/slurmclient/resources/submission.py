@@ -49,9 +49,6 @@ class _Reply(Struct, frozen=True):
 async def submit(speaker: Speaker, description: Mapping[str, object]) -> SubmitResult:
     """Submit a job without protection against duplicates.
 
-    Args:
-        description: The job's fields (OpenAPI: `job_desc_msg`).
-
     Raises:
         LostReply: If the job may have been submitted.
         SlurmError: As `slurmclient.errors` classifies it.
@@ -75,10 +72,6 @@ async def submit_once(
     speaker: Speaker, description: Mapping[str, object], key: str
 ) -> SubmitResult:
     """Submit a job unless there is one with this key; see the module.
-
-    Args:
-        description: The job's fields (OpenAPI: `job_desc_msg`).
-        key: The key; `keys.check_key` defines its form.
 
     Raises:
         ValueError: If the key is invalid.

@@ -74,12 +74,9 @@ class WatchableCollection(Collection[M], ABC):
         resync_s: float = 300.0,
         indexes: Any = None,
     ) -> Any:
-        """Keep all objects in memory while the block lasts; see `Cache`.
+        """Keep all objects in memory while the block lasts; see `Cache`, and for the other arguments `watch`.
 
         Args:
-            as_: As of `watch`.
-            interval_s: As of `watch`.
-            resync_s: As of `watch`.
             indexes: Functions by name that return the value to find an object by.
         """
         return cached(

@@ -38,11 +38,7 @@ class FirstAnswer(ResponseHandler):
 
 
 def connector(*, limit: int, socket: str = "") -> aiohttp.BaseConnector:
-    """Return a pool of such connections.
-
-    Args:
-        socket: The path of a unix socket; "" for TCP.
-    """
+    """Return a pool of such connections, over TCP or to a unix socket at a path."""
     pool: aiohttp.BaseConnector = (
         aiohttp.UnixConnector(socket, limit=limit) if socket else aiohttp.TCPConnector(limit=limit)
     )

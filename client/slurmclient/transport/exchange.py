@@ -58,11 +58,7 @@ class Reply(Struct, frozen=True, kw_only=True):
 
 
 def check_url(url: str) -> None:
-    """Check that a URL has a form that `Server` takes.
-
-    Raises:
-        ValueError: If it has another form.
-    """
+    """Raise ValueError if a URL has a form that `Server` does not take."""
     try:
         parts = urlsplit(url)
         is_known = parts.scheme in {"http", "https", "unix"}
@@ -84,7 +80,6 @@ class Server:
         Args:
             url: `http://host:6820`, `https://…` or `unix:///run/slurmrestd.socket`.
             tls: Certificates for https; None to trust the system's CAs.
-            timeout_s: The deadline for one exchange.
 
         Raises:
             ValueError: If the URL has another form.
@@ -187,11 +182,7 @@ class Server:
 
 
 async def read_body(operation: str, response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
-    """Read an answer's body.
-
-    Raises:
-        Malformed: If it is longer than `most_bytes`; the rest stays unread.
-    """
+    """Read an answer's body; raise Malformed if it is longer than `most_bytes`, and leave the rest unread."""
     pieces: list[bytes] = []
     length = 0
     while piece := await response.content.readany():

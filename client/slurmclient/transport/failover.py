@@ -63,13 +63,11 @@ class Transport:
         user_agent: str = "slurm-client",
         most_bytes: int = MOST_BYTES,
     ) -> None:
-        """Create the connection pools; nothing is sent.
+        """Create the connection pools, one for each server, the preferred one first; nothing is sent.
 
         Args:
-            urls: The servers, the preferred one first; see `Server`.
             token: The source of tokens; None to send none.
             tls: Certificates for https; None to trust the system's CAs.
-            connections: The maximum number of connections to each server.
             most_bytes: The longest answer to take; a streamed one has no limit.
 
         Raises:
@@ -149,11 +147,7 @@ class Transport:
                 raise
 
     async def rest(self, operation: str, response: aiohttp.ClientResponse) -> bytes:
-        """Read all of an opened answer.
-
-        Raises:
-            Malformed: If it is too long.
-        """
+        """Read all of an opened answer; raise Malformed if it is too long."""
         return await read_body(operation, response, self._most_bytes)
 
     def avoid(self, server: int) -> None:
@@ -169,7 +163,6 @@ class Transport:
     async def _reach(
         self, request: Request, token: str, send: Callable[[int, dict[str, str]], Awaitable[T]]
     ) -> T:
-        """Send a request to the first server that can be reached."""
         headers = _headers(request, token)
         failures: list[Unavailable] = []
         first = self._current

@@ -14,9 +14,8 @@ def mint(key: bytes, *, user: str, now_s: int, lifetime_s: int) -> str:
 
     Args:
         key: The cluster's `jwt_key`.
-        user: The user, for the claim `sun`.
-        now_s: The time of issue in seconds since 1970, for the claim `iat`.
-        lifetime_s: The seconds until it expires, for the claim `exp`.
+        now_s: The time of issue in seconds since 1970.
+        lifetime_s: The seconds until it expires.
     """
     claims = {"exp": now_s + lifetime_s, "iat": now_s, "sun": user}
     signed = f"{_part({'alg': 'HS256', 'typ': 'JWT'})}.{_part(claims)}"

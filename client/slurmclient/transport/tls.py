@@ -36,7 +36,6 @@ class Tls:
             ca_data: The CAs themselves instead of a file.
             cert_file: The certificate chain to present to a server that asks for one; "" for none.
             key_file: The certificate's key, not encrypted.
-            monotonic: Returns seconds.
 
         Raises:
             UnusableTls: If a file cannot be read, or a certificate does not match its key.

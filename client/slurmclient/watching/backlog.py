@@ -39,12 +39,9 @@ class Backlog(Generic[V]):
         self._news.set()
 
     async def events(self, values: Callable[[], list[V]]) -> AsyncIterator[Event[V]]:
-        """Yield `Added` for every object, then the queued events in order.
+        """Yield `Added` for every current object, then the queued events in order.
 
         After an overflow, yield `Restarted` and start over.
-
-        Args:
-            values: Returns the current objects.
         """
         while True:
             if self._prologue is not None:

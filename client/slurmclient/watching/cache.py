@@ -37,14 +37,7 @@ class Cache(Generic[V]):
         indexes: Mapping[str, Callable[[V], Hashable]],
         clock: Clock,
     ) -> None:
-        """Start empty; `running` keeps it up to date.
-
-        Args:
-            picture: The objects, and how to poll them.
-            interval_s: The time between the beginnings of two polls.
-            indexes: Functions by name that return the value to find an object by.
-            clock: Returns monotonic seconds.
-        """
+        """Start empty; `running` keeps it up to date. For the arguments see `WatchableCollection.cache`."""
         self._picture = picture
         self._interval_s = interval_s
         self._clock = clock
@@ -116,14 +109,10 @@ class Cache(Generic[V]):
             await self._changed.wait_for(lambda: self._polled_at is not None)
 
     async def fresh(self, *, max_age_s: float = 0.0, timeout_s: float | None = None) -> None:
-        """Wait for a successful poll that begins after this call, or began shortly before it.
-
-        Args:
-            max_age_s: How many seconds before this call the poll may have begun.
-            timeout_s: How long to wait; None for no limit.
+        """Wait for a successful poll that begins after this call, or began at most `max_age_s` before it.
 
         Raises:
-            TimeoutError: If there is none in time; `error` says why.
+            TimeoutError: If there is none within `timeout_s`; `error` says why.
         """
         wanted = self._clock() - max_age_s
         async with asyncio.timeout(timeout_s), self._changed:
@@ -139,10 +128,9 @@ class Cache(Generic[V]):
         Args:
             key: The object's name, or the job's id.
             holds: The condition; its argument is None while there is no such object.
-            timeout_s: How long to wait; None for no limit.
 
         Raises:
-            TimeoutError: If it does not hold in time.
+            TimeoutError: If it does not hold within `timeout_s`.
         """
         async with asyncio.timeout(timeout_s), self._changed:
             await self._changed.wait_for(
@@ -246,16 +234,7 @@ async def cached(
     indexes: Mapping[str, Callable[[V], Hashable]] | None,
     clock: Clock = time.monotonic,
 ) -> AsyncIterator[Cache[V]]:
-    """Keep a picture in memory while the block lasts; read objects at once if this client changes them.
-
-    Args:
-        speaker: The user whose changes are read at once.
-        key: The name of the list, such as `jobs`.
-        picture: The objects, and how to poll them.
-        interval_s: The time between the beginnings of two polls.
-        indexes: As of `Cache`.
-        clock: Returns monotonic seconds.
-    """
+    """Keep a picture in memory while the block lasts; read objects at once if this client changes them."""
     cache = Cache(picture, interval_s=interval_s, indexes=indexes or {}, clock=clock)
 
     async def read_change(written: str, name: str) -> None:

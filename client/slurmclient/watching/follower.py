@@ -80,10 +80,7 @@ class JobFollower(Generic[J]):
         """Start with nothing known; the first reading has every job classified.
 
         Args:
-            calls: Ask slurmrestd.
-            reader: Fetches and classifies jobs.
             clock: Returns monotonic seconds.
-            pace: How quickly jobs are fetched.
             arrays: Follow the records of arrays, too.
             named: Returns ids that are likely of interest; if there are many unknown jobs, these are fetched first.
         """

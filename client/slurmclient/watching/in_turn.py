@@ -11,12 +11,7 @@ T = TypeVar("T")
 async def in_turn(
     keys: Iterable[K], do: Callable[[K], Awaitable[T]], *, at_a_time: int
 ) -> dict[K, T]:
-    """Await a call for each key, and return the results.
-
-    Args:
-        keys: The keys, in the order in which to begin.
-        do: The call.
-        at_a_time: The maximum number of concurrent calls.
+    """Await a call for each key, in this order and at most so many concurrently; return the results.
 
     Raises:
         Exception: What a call raises; the others are cancelled. One suffices: all of them ask the

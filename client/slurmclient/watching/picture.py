@@ -19,13 +19,6 @@ class Picture(ABC, Generic[V]):
     """Objects by key, brought up to date poll by poll."""
 
     def __init__(self, speaker: Speaker, kind: type[V], clock: Clock) -> None:
-        """Start empty.
-
-        Args:
-            speaker: Performs the reads.
-            kind: The type of the objects; only its fields are decoded and compared.
-            clock: Orders full polls and reads of single objects.
-        """
         self._speaker = speaker
         self._kind = kind
         self._clock = clock
@@ -49,11 +42,7 @@ class Picture(ABC, Generic[V]):
 
     @abstractmethod
     async def poll_one(self, name: str) -> list[Event[V]]:
-        """Compare one object with Slurm, as this client has just changed it.
-
-        Raises:
-            SlurmError: If the poll failed.
-        """
+        """Compare one object with Slurm, as this client has just changed it; raises SlurmError."""
 
     def _store(self, key: str, read: DecodeResult[V] | Unreadable) -> Iterable[Event[V]]:
         """Store an object that was read; yield the change, if it is one."""

@@ -63,7 +63,6 @@ class PictureByName(Picture[V]):
         ]
 
     def _named(self, listed: Iterable[Raw]) -> tuple[dict[str, DecodeResult[V] | Unreadable], bool]:
-        """Return the objects by name, and whether there are others whose names are unreadable."""
         objects: dict[str, DecodeResult[V] | Unreadable] = {}
         self.odd.pop("", None)
         for index, raw in enumerate(listed):

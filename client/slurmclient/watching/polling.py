@@ -21,9 +21,7 @@ async def watch(
     """Yield the changes that repeated polls find, in order; failed polls are repeated.
 
     Args:
-        picture: The objects to poll.
         interval_s: The time between the beginnings of two polls.
-        clock: Returns monotonic seconds.
 
     Raises:
         Unauthorized: If Slurm does not accept the token.

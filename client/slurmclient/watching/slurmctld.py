@@ -29,13 +29,7 @@ class Calls(Protocol):
         answer: type[A],
         query: Mapping[str, Value] | None = None,
     ) -> A:
-        """Read an answer.
-
-        Args:
-            label: For metrics and messages: `job.states`.
-            operation: By slurmrestd's name: `slurm_get_jobs_state`.
-            answer: Type to decode the body as.
-            query: The parameters of its query; a list repeats one.
+        """Read an answer; the label, `job.states`, is for metrics and messages.
 
         Raises:
             SlurmError: As `slurmclient.errors` classifies it.
@@ -105,9 +99,7 @@ class Incarnation:
     async def may_be_another(self, calls: Calls, counts_since: int) -> bool:
         """Check whether what was read since the last check may come from another slurmctld.
 
-        Args:
-            calls: Ask slurmrestd.
-            counts_since: As `diag` has just reported it; 0 in the first second after a start.
+        `counts_since` is as `diag` has just reported it; 0 in the first second after a start.
         """
         if counts_since and counts_since == self._counts_since:
             return False

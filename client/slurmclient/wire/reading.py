@@ -97,7 +97,6 @@ class Listing(list[T]):
         """Create a listing.
 
         Args:
-            odd: The fields and objects that could not be decoded.
             updated_at: The answer's `last_update`: when Slurm last changed one of the objects, by
                 Slurm's clock. None if the answer has none.
         """
@@ -130,10 +129,9 @@ def decode(body: bytes, kind: type[T]) -> T:
 
 
 def listing(body: bytes, key: str, kind: type[T]) -> tuple[Listing[T], Answer]:
-    """Decode an answer's list, and the fields that any answer may have.
+    """Decode an answer's list, named `key`, and the fields that any answer may have.
 
-    Args:
-        key: The list's name in the answer, such as `jobs`; a missing or null list is empty.
+    A missing or null list is empty.
 
     Raises:
         msgspec.MsgspecError: If this is not an answer of slurmrestd's.

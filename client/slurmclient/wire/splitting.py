@@ -29,10 +29,9 @@ class Splitter:
     """Takes an answer in pieces and yields the objects of its list, undecoded."""
 
     def __init__(self, operation: str, key: str, *, longest: int = _LONGEST) -> None:
-        """Start before the first byte.
+        """Start before the first byte of an answer with a list named `key`.
 
         Args:
-            key: The list's name in the answer, such as `jobs`.
             longest: Maximum number of bytes to hold: of one object, or of the text around the list.
         """
         self._longest = longest
@@ -141,7 +140,6 @@ class _BegunObject:
 
 
 def _skip(data: bytearray, at: int) -> int:
-    """Return the position of the next byte that is neither white space nor a comma."""
     between = _BETWEEN.match(data, at)
     return between.end() if between else at
 

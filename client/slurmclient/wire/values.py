@@ -50,10 +50,7 @@ NOT_SET: Final = OptionalNumber()
 
 
 def number(value: object) -> Number:
-    """Decode an optional number.
-
-    Args:
-        value: Parsed JSON: a number, null or `{"set": bool, "infinite": bool, "number": int}`.
+    """Decode an optional number: a number, null or `{"set": bool, "infinite": bool, "number": int}`.
 
     Raises:
         ValueError: If it is none of these.
@@ -72,10 +69,7 @@ def number(value: object) -> Number:
 
 
 def moment(value: object) -> datetime | None:
-    """Decode a timestamp into UTC; None if it is not set, 0 or infinite.
-
-    Args:
-        value: Parsed JSON: seconds since 1970, in any form that `number` accepts.
+    """Decode seconds since 1970, in any form that `number` accepts, into UTC; None if not set, 0 or infinite.
 
     Raises:
         ValueError: If it is not a timestamp, or out of the range of `datetime`.

@@ -44,11 +44,7 @@ class BodyVerdict:
 async def judge(
     client: KubeClient, bodies: Iterable[JsonObject], of: ObjectOwner
 ) -> tuple[BodyVerdict, ...]:
-    """Judge each desired object against the current one.
-
-    Raises:
-        KubeError: one of them could not be read.
-    """
+    """Judge each desired object against the current one; raise KubeError if one cannot be read."""
     return tuple([await _judge_one(client, body, of) for body in bodies])
 
 
@@ -87,9 +83,6 @@ async def withdraw(client: KubeClient, unwanted: Iterable[JsonObject], of: Objec
     """Delete objects that we created for the owner and that are no longer wanted.
 
     Objects that others created, took over or own stay, whatever their names.
-
-    Args:
-        unwanted: apiVersion, kind, name and namespace of objects that we may have created.
 
     Raises:
         KubeError: one of them was not read or not deleted, or may or may not have been: the rest was not tried.

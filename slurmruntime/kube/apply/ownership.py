@@ -82,7 +82,6 @@ def judge(
     """Compare the object with the body's name, if there is one, with the body.
 
     Args:
-        body: The desired object, without its digest.
         takes_over: Whether we may take over an object that has no controller, or that another program
             created for the same owner. Objects with another controller stay theirs.
     """

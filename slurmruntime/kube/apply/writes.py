@@ -64,7 +64,6 @@ async def apply(
     Applying what is in force already changes nothing, so a lost reply does no harm.
 
     Args:
-        body: apiVersion, kind, metadata and all desired fields.
         uid: of the object that was read; its fields become ours. "" if there was none: then an
             object that another program has created since is not overwritten.
         yields: whether fields that others have set to another value stay theirs; then nothing is
@@ -124,8 +123,6 @@ async def delete(client: KubeClient, body: JsonObject, *, uid: str, version: str
     """Delete exactly this object, then what it owns; succeed if it is gone.
 
     Args:
-        body: its apiVersion, kind, name and namespace.
-        uid: of the object that was read.
         version: the resourceVersion that was read; "" for any.
 
     Raises:
@@ -165,12 +162,7 @@ async def detach(client: KubeClient, body: JsonObject, *, owner_uid: str) -> Non
 
 
 def path(body: JsonObject) -> str:
-    """Return the path of an object.
-
-    Raises:
-        KeyError: we apply no objects of that kind.
-        NotFound: it cannot have that name.
-    """
+    """Return the path of an object; raise KeyError if we apply no such kind, NotFound for an odd name."""
     metadata = body["metadata"]
     plural = PLURALS[body["apiVersion"], body["kind"]]
     collection = paths.collection(body["apiVersion"], plural, metadata["namespace"])

@@ -53,11 +53,7 @@ class Credentials:
         environ: Mapping[str, str] = os.environ,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> Self:
-        """Read a kubeconfig, or the service account's files if `kubeconfig` is "".
-
-        Raises:
-            ConfigurationError: they are missing or invalid.
-        """
+        """Read a kubeconfig, "" for the service account's files; raise ConfigurationError if invalid."""
         reload = (
             partial(_of_file, kubeconfig)
             if kubeconfig
@@ -134,7 +130,6 @@ def _of_tls(connection: Connection) -> tuple[object, ...]:
 
 
 def _context(connection: Connection) -> ssl.SSLContext:
-    """Return a TLS context with the cluster's CA and the client certificate, if any."""
     try:
         with (
             _file(connection.ca) as ca,
@@ -160,10 +155,7 @@ def _context(connection: Connection) -> ssl.SSLContext:
 
 @contextlib.contextmanager
 def _file(pem: Pem | None) -> Iterator[str | None]:
-    """Yield the name of a file with this content, for `ssl`; None for nothing.
-
-    Content from the kubeconfig is written to a temporary file that only we can read.
-    """
+    """Yield the name of a file with this content; one that only we can read if it comes from the kubeconfig."""
     if pem is None or pem.file:
         yield pem.file if pem else None
         return

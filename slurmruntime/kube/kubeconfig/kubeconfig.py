@@ -79,11 +79,7 @@ class Connection:
 
 
 def read(path: str) -> Connection:
-    """Read the cluster and the user of the current context.
-
-    Raises:
-        NotPlain: let kubernetes_asyncio read it.
-    """
+    """Read the cluster and the user of the current context; raise NotPlain to let kubernetes_asyncio do it."""
     try:
         config = _loaded(path)
         context = _named(config, "context", config["current-context"])
@@ -95,11 +91,7 @@ def read(path: str) -> Connection:
 
 
 def of_service_account(folder: Path, environ: Mapping[str, str]) -> Connection:
-    """Read the files that the kubelet puts into a pod.
-
-    Raises:
-        Unloadable: they are missing or empty, or this is not a pod.
-    """
+    """Read the files that the kubelet puts into a pod; raise Unloadable if they are missing or empty."""
     try:
         host, port = environ["KUBERNETES_SERVICE_HOST"], environ["KUBERNETES_SERVICE_PORT"]
         token, ca = (folder / "token").read_text().strip(), (folder / "ca.crt").read_bytes()
@@ -134,7 +126,6 @@ def _loaded(path: str) -> JsonDict:
 
 
 def _named(config: Section, kind: str, name: object) -> Section:
-    """Return the entry of `clusters`, `users` or `contexts` with this name."""
     (section,) = (entry[kind] for entry in config[f"{kind}s"] if entry["name"] == name)
     if not isinstance(section, dict):
         raise NotPlain(f"{kind} {name} is not a mapping")
@@ -181,5 +172,4 @@ def _pem(section: Section, key: str, folder: Path) -> Pem | None:
 
 
 def _path(file: str, folder: Path) -> Path:
-    """Return the path of a file that is named relative to the kubeconfig."""
     return Path(os.path.normpath(folder / file))
