@@ -12,7 +12,6 @@ from structlog.contextvars import bind_contextvars
 
 from slurmoperator.daemons import conditions, leaving, planning
 from slurmoperator.daemons.acting import KeySource, PartActing
-from slurmoperator.daemons.conditions import PartReport
 from slurmoperator.daemons.gathering import PartGathering, PartSources
 from slurmoperator.daemons.key_rings import KeyRings
 from slurmoperator.daemons.part import (
@@ -25,7 +24,7 @@ from slurmoperator.daemons.part import (
 )
 from slurmoperator.daemons.partition_readings import PartitionReadings
 from slurmoperator.daemons.rest_tls import RestCertificates
-from slurmoperator.daemons.situation import PartOutcome
+from slurmoperator.daemons.situation import PartOutcome, PartPlan
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.rendering.site import ELSEWHERE, ControlSite, NamespaceScope
@@ -131,12 +130,9 @@ class ControlLoop:
         elsewhere = self._served.fault(watched.metadata.namespace)
         part = watched.parsed
         if elsewhere or part is None:
-            refused = PartReport(
-                accepted=elsewhere or watched.fault,
-                accepted_reason=ELSEWHERE if elsewhere else "BadInput",
-                waits=waits,
-            )
-            await self._report(watched, refused)
+            refused = PartPlan(refused=elsewhere or watched.fault)
+            reason = ELSEWHERE if elsewhere else "BadInput"
+            await self._report(refused, PartOutcome(watched=watched, refused_reason=reason), waits)
             return _SETTLED if waits else None
         return await self._look(watched, part, waits)
 
@@ -148,15 +144,20 @@ class ControlLoop:
         outcome = PartOutcome(watched=watched)
         if not plan.is_blocked:
             outcome = await self._acting.act(watched, part, plan)
-        report = conditions.report(plan, outcome, facts.now, waits=waits)
-        await self._report(outcome.watched, report)
+        await self._report(plan, outcome, waits)
         if outcome.failure is not None:
             raise outcome.failure
-        return _delay(report, plan.due)
+        return _delay(plan, outcome)
 
-    async def _report(self, watched: WatchedPart, report: PartReport) -> None:
+    async def _report(self, plan: PartPlan, outcome: PartOutcome, waits: str) -> None:
+        watched = outcome.watched
         after = conditions.status(
-            watched.status, report, generation=watched.metadata.generation, now=self._clock.now()
+            watched.status,
+            plan,
+            outcome,
+            waits=waits,
+            generation=watched.metadata.generation,
+            now=self._clock.now(),
         )
         cache = self._parts[watched.kind]
         await self._reports.write(PART_KINDS[watched.kind], cache, watched, after)
@@ -196,10 +197,11 @@ def _owners(old: WorkloadObject | None, new: WorkloadObject | None) -> Iterator[
             yield version.metadata.controller_uid
 
 
-def _delay(report: PartReport, due: timedelta | None) -> timedelta:
+def _delay(plan: PartPlan, outcome: PartOutcome) -> timedelta:
     """Return when to look again if no event comes first."""
-    is_settled = report.workloads is not None and all(
-        workload.is_ready for workload in report.workloads
+    is_settled = outcome.workloads is not None and all(
+        workload.is_ready for workload in outcome.workloads
     )
-    delay = _SETTLED if is_settled and not report.accepted else _WAITING
-    return delay if due is None else min(delay, max(due, _SHORTEST))
+    is_accepted = not plan.refused and not outcome.refused
+    delay = _SETTLED if is_settled and is_accepted else _WAITING
+    return delay if plan.due is None else min(delay, max(plan.due, _SHORTEST))

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from slurmoperator.objects.labels import WORKER_APP, selecting
+from slurmoperator.objects import labels
+from slurmoperator.objects.labels import WORKER_APP
 
 DIGEST_LABEL: Final = "controller-revision-hash"
 """On a worker's pod: the hash of the template it was made from."""
@@ -33,4 +34,4 @@ def reservation(node_set: str) -> str:
 
 def selector(node_set: str) -> str:
     """Return the label selector of a NodeSet's pods, as its scale sub-resource shows it."""
-    return ",".join(f"{key}={value}" for key, value in selecting(WORKER_APP, node_set).items())
+    return labels.selector(WORKER_APP, node_set)

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from slurmruntime.crd.metadata import ObjectMetadata
+
 APP_LABEL: Final = "app.kubernetes.io/name"
 INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
 CLUSTER_LABEL: Final = "slinky.slurm.net/cluster"
@@ -32,9 +34,19 @@ _COMPONENTS: Final = {
 }
 
 
+def takes_over(metadata: ObjectMetadata) -> bool:
+    """Check whether we take over what another program created for an object."""
+    return metadata.annotations.get(TAKE_OVER_ANNOTATION) == "true"
+
+
 def selecting(app: str, instance: str) -> dict[str, str]:
     """Return the labels that select the pods of a daemon (`app`) of one object; they never change."""
     return {INSTANCE_LABEL: instance, APP_LABEL: app}
+
+
+def selector(app: str, instance: str) -> str:
+    """Return the label selector of these pods."""
+    return ",".join(f"{key}={value}" for key, value in selecting(app, instance).items())
 
 
 def standard(app: str, instance: str) -> dict[str, str]:

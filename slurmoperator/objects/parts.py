@@ -153,6 +153,11 @@ class ConditionsOnly(ObjectStruct, frozen=True):
     ] = ()
 
 
+def condition_of(conditions: Iterable[ObjectCondition], kind: str) -> ObjectCondition | None:
+    """Return the condition of a type; None if there is none."""
+    return next((condition for condition in conditions if condition.type == kind), None)
+
+
 def with_time(
     before: Iterable[ObjectCondition],
     condition: UntimedCondition,
@@ -163,7 +168,7 @@ def with_time(
 ) -> ObjectCondition:
     """Return a condition with the time since which it has held, and a message of at most `longest` bytes."""
     kind, truth, reason, message = condition
-    old = next((condition for condition in before if condition.type == kind), None)
+    old = condition_of(before, kind)
     return ObjectCondition(
         type=kind,
         status=truth,

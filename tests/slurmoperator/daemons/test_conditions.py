@@ -12,12 +12,19 @@ from slurmoperator.configuration import changes
 from slurmoperator.configuration.changes import ConfigurationPlan
 from slurmoperator.configuration.inputs import ConfigurationInputs
 from slurmoperator.configuration.partitions import NOT_READ, PartitionReading, SlurmPartitions
-from slurmoperator.configuration.rendering import ConfigurationSet, render
+from slurmoperator.configuration.rendering import ConfigurationSet, FilesInForce, render
 from slurmoperator.daemons import acting, conditions
-from slurmoperator.daemons.conditions import PartReport
-from slurmoperator.daemons.situation import WorkloadState
-from slurmoperator.keys.rotation import KEY_CONDITION, RotationDecision
+from slurmoperator.daemons.part import PARTS
+from slurmoperator.daemons.situation import (
+    FilesVerdict,
+    PartOutcome,
+    PartPlan,
+    WorkloadState,
+)
+from slurmoperator.keys import rings
+from slurmoperator.keys.rotation import KEY_CONDITION, KeyRing, RotationDecision
 from slurmoperator.objects.controller import ControllerStatus
+from slurmoperator.objects.parts import KeyOfObject
 from slurmruntime.crd.conditions import ObjectCondition
 from slurmruntime.kube import errors
 from tests.slurmoperator.configuration.given import files, inputs, node_set
@@ -30,49 +37,73 @@ LATE = WorkloadState(
 LEAVING = replace(READY, deleted_claims=("claim s is being deleted",))
 
 
+Look = tuple[PartPlan, PartOutcome]
+REFUSED = errors.Rejected("PATCH", "/", status=422, message="no")
+INTERRUPTED = errors.Unavailable("GET", "/", message="no answer")
+WATCHED = PARTS["Controller"].read(b'{"metadata": {"name": "a", "uid": "uid-a"}}')
+
+
+def look(digest: str = "", **fields: Any) -> Look:
+    """What one look has planned and seen; the fields are those of the plan or of the outcome."""
+    if digest:
+        empty = ConfigurationSet(files={})
+        fields["verdict"] = FilesVerdict(
+            desired=empty,
+            served=FilesInForce(empty, is_proven=True),
+            refused="",
+            not_tried="",
+            digest=digest,
+            awaited=None,
+            is_pending=False,
+        )
+    of_outcome = {"refused_reason", "workloads", "failure"} & fields.keys()
+    outcome = {name: fields.pop(name) for name in of_outcome}
+    return PartPlan(**fields), PartOutcome(watched=WATCHED, **outcome)
+
+
 def told(
-    facts: PartReport, before: tuple[ObjectCondition, ...] = (), now: datetime = NOW
+    facts: Look, before: tuple[ObjectCondition, ...] = (), now: datetime = NOW
 ) -> dict[str, ObjectCondition]:
-    found = conditions.evaluate(before, facts, generation=3, now=now)
+    found = conditions.evaluate(before, *facts, generation=3, now=now)
     return {each.type: each for each in found}
 
 
 @pytest.mark.parametrize(
     ("facts", "condition_type", "expected"),
     [
-        (PartReport(), "Accepted", ("True", "Accepted", "")),
-        (PartReport(accepted="bad"), "Accepted", ("False", "BadInput", "bad")),
+        (look(), "Accepted", ("True", "Accepted", "")),
+        (look(refused="bad"), "Accepted", ("False", "BadInput", "bad")),
         (
-            PartReport(accepted="x", accepted_reason="NotOurs"),
+            look(refused="x", refused_reason="NotOurs"),
             "Accepted",
             ("False", "NotOurs", "x"),
         ),
         (
-            PartReport(configured="", digest="abcdef0123456789"),
+            look(configured="", digest="abcdef0123456789"),
             "Configured",
             ("True", "InForce", "digest abcdef012345"),
         ),
-        (PartReport(configured="line 3"), "Configured", ("False", "Refused", "line 3")),
+        (look(configured="line 3"), "Configured", ("False", "Refused", "line 3")),
         (
-            PartReport(configured="line 3", digest="abcdef0123456789"),
+            look(configured="line 3", digest="abcdef0123456789"),
             "Configured",
             ("False", "Refused", "line 3; the configuration in force stays (digest abcdef012345)"),
         ),
-        (PartReport(), "Ready", ("Unknown", "NotRead", "the state of its pods is unknown")),
-        (PartReport(workloads=()), "Ready", ("True", "AllReady", "")),
-        (PartReport(workloads=(READY,)), "Ready", ("True", "AllReady", "")),
+        (look(), "Ready", ("Unknown", "NotRead", "the state of its pods is unknown")),
+        (look(workloads=()), "Ready", ("True", "AllReady", "")),
+        (look(workloads=(READY,)), "Ready", ("True", "AllReady", "")),
         (
-            PartReport(workloads=(READY, LATE)),
+            look(workloads=(READY, LATE)),
             "Ready",
             ("False", "NotReady", "StatefulSet a: 0 of 1 pods are ready; pod a-0: no image"),
         ),
         (
-            PartReport(workloads=(READY, LEAVING)),
+            look(workloads=(READY, LEAVING)),
             "Ready",
             ("False", "VolumeDeleted", "StatefulSet a: claim s is being deleted"),
         ),
         (
-            PartReport(workloads=(LATE, LEAVING)),
+            look(workloads=(LATE, LEAVING)),
             "Ready",
             (
                 "False",
@@ -81,14 +112,14 @@ def told(
             ),
         ),
         (
-            PartReport(workloads=(READY,), failures=("422",)),
+            look(workloads=(READY,), failure=REFUSED),
             "Ready",
-            ("False", "Failing", "422"),
+            ("False", "Failing", str(REFUSED)),
         ),
     ],
 )
 def test_each_condition_says_what_is_wrong(
-    facts: PartReport, condition_type: str, expected: tuple[str, str, str]
+    facts: Look, condition_type: str, expected: tuple[str, str, str]
 ) -> None:
     found = told(facts)[condition_type]
 
@@ -97,18 +128,18 @@ def test_each_condition_says_what_is_wrong(
 
 
 def test_what_has_no_configuration_is_told_nothing_of_it() -> None:
-    assert told(PartReport()).keys() == {"Accepted", "Ready"}
+    assert told(look()).keys() == {"Accepted", "Ready"}
 
 
 def test_the_word_on_a_key_holds_until_somebody_has_looked_again() -> None:
     waits = RotationDecision(truth="False", reason="Waiting", message="pod a")
-    first = conditions.evaluate((), PartReport(key=waits), generation=1, now=NOW)
+    first = conditions.evaluate((), *look(rotation=waits), generation=1, now=NOW)
     assert ("False", "Waiting", "pod a") == word(first)
 
-    later = conditions.evaluate(first, PartReport(accepted="bad"), generation=1, now=NOW)
+    later = conditions.evaluate(first, *look(refused="bad"), generation=1, now=NOW)
     assert ("False", "Waiting", "pod a") == word(later)
     assert (
-        word(conditions.evaluate(later, PartReport(key=RotationDecision()), generation=1, now=NOW))
+        word(conditions.evaluate(later, *look(rotation=RotationDecision()), generation=1, now=NOW))
         is None
     )
 
@@ -118,31 +149,36 @@ def word(conditions_: tuple[ObjectCondition, ...]) -> tuple[str, str, str] | Non
     return (found[0].status, found[0].reason, found[0].message) if found else None
 
 
+def ring(step: int) -> KeyRing:
+    key = KeyOfObject(name="a", key="slurm.key")
+    return KeyRing(key=key, steps={rings.ring_item(key.key, step): b""} if step else {})
+
+
 def test_a_controller_keeps_its_step_while_it_is_not_known() -> None:
     before = ControllerStatus(slurm_key_step=4)
 
-    def after(facts: PartReport) -> int:
-        found = conditions.status(before, facts, generation=1, now=NOW)
+    def after(facts: Look) -> int:
+        found = conditions.status(before, *facts, generation=1, now=NOW)
         assert isinstance(found, ControllerStatus)
         return found.slurm_key_step
 
     assert (4, 5, 0) == (
-        after(PartReport()),
-        after(PartReport(key_step=5)),
-        after(PartReport(key_step=0)),
+        after(look()),
+        after(look(ring=ring(5))),
+        after(look(ring=ring(0))),
     )
 
 
 def test_a_condition_keeps_the_time_of_its_status_and_those_of_others_stay() -> None:
     other = ObjectCondition(type="Other", status="True", reason="Theirs", last_transition_time=NOW)
-    first = conditions.evaluate((other,), PartReport(workloads=(LATE,)), generation=1, now=NOW)
+    first = conditions.evaluate((other,), *look(workloads=(LATE,)), generation=1, now=NOW)
     later = NOW + timedelta(hours=1)
 
-    again = conditions.evaluate(first, PartReport(workloads=(LATE,)), generation=1, now=later)
+    again = conditions.evaluate(first, *look(workloads=(LATE,)), generation=1, now=later)
     assert again == first
     assert other in again
 
-    ready = told(PartReport(workloads=(READY,)), first, later)
+    ready = told(look(workloads=(READY,)), first, later)
     assert ready["Ready"].last_transition_time == later
     assert ready["Accepted"].last_transition_time == NOW
 
@@ -247,20 +283,20 @@ def test_a_slurmctld_may_move_away_and_back_but_not_become_another_cluster() -> 
 
 
 def test_what_is_not_all_written_is_not_ready_by_what_was_seen() -> None:
-    cut_short = PartReport(workloads=(READY,), is_interrupted=True)
+    cut_short = look(workloads=(READY,), failure=INTERRUPTED)
     assert ("Unknown", "NotRead") == (
         told(cut_short)["Ready"].status,
         told(cut_short)["Ready"].reason,
     )
 
-    last = conditions.evaluate((), PartReport(workloads=(LATE,)), generation=2, now=NOW)
+    last = conditions.evaluate((), *look(workloads=(LATE,)), generation=2, now=NOW)
     later = NOW + timedelta(hours=1)
     assert told(cut_short, last, later)["Ready"] in last
 
-    ready = conditions.evaluate((), PartReport(workloads=(READY,)), generation=2, now=NOW)
+    ready = conditions.evaluate((), *look(workloads=(READY,)), generation=2, now=NOW)
     kept = told(cut_short, ready, later)["Ready"]
     assert ("True", 2, NOW) == (kept.status, kept.observed_generation, kept.last_transition_time)
-    late = PartReport(workloads=(LATE,), is_interrupted=True)
+    late = look(workloads=(LATE,), failure=INTERRUPTED)
     assert "False" == told(late, ready, later)["Ready"].status
 
 
@@ -277,6 +313,6 @@ def test_a_workload_that_is_not_there_is_not_ready(replicas: int) -> None:
         "spec": {"replicas": replicas},
     }
     state = asyncio.run(acting.read_workload(Nobody(), body))  # type: ignore[arg-type]  # all it calls
-    found = told(PartReport(workloads=(state,)))["Ready"]
+    found = told(look(workloads=(state,)))["Ready"]
     assert ("False", "NotReady") == (found.status, found.reason)
     assert f"StatefulSet a: 0 of {replicas} pods are ready; it does not exist" == found.message

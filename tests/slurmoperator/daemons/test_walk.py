@@ -21,8 +21,8 @@ BESIDES = {
     "Token": set[str](),
 }
 """What else a look at a kind enters: the verdicts of its daemon, what its Slurm has, its certificate."""
-TWICE = {"acting": 2, "conditions": 2, "rest_tls": 2}
-"""What is noted and then carried out, reported and then written, read and then planned."""
+TWICE = {"acting": 2, "rest_tls": 2}
+"""What is noted and then carried out, read and then planned."""
 TYPES = {"part", "situation"}
 """Modules of nothing but types; a look reads their properties."""
 
