@@ -6,7 +6,7 @@ from typing import Final
 
 from slurmoperator.clusters import expanding, yielding
 from slurmoperator.clusters.yielding import RemainingBody
-from slurmoperator.objects.labels import TAKE_OVER_ANNOTATION
+from slurmoperator.objects.labels import TAKE_OVER_ANNOTATION, takes_over
 from slurmoperator.objects.own.slurm_cluster import SlurmClusterObject
 from slurmoperator.objects.parts import API_VERSION
 from slurmruntime.crd.metadata import ObjectMetadata
@@ -73,8 +73,7 @@ class ReleasePlan:
 
 def object_owner(metadata: ObjectMetadata) -> ObjectOwner:
     """Return how the objects of a SlurmCluster are written."""
-    takes_over = metadata.annotations.get(TAKE_OVER_ANNOTATION) == "true"
-    return ObjectOwner(uid=metadata.uid, manager=MANAGER, takes_over=takes_over)
+    return ObjectOwner(uid=metadata.uid, manager=MANAGER, takes_over=takes_over(metadata))
 
 
 def object_id(body: JsonObject) -> ObjectId:

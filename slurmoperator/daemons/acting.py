@@ -22,7 +22,7 @@ from slurmoperator.keys import host_keys, secrets
 from slurmoperator.keys.host_keys import HostKeys
 from slurmoperator.keys.secrets import RandomBytes
 from slurmoperator.nodesets.volumes import deleted_claims
-from slurmoperator.objects.labels import MANAGER, TAKE_OVER_ANNOTATION
+from slurmoperator.objects.labels import MANAGER, TAKE_OVER_ANNOTATION, takes_over
 from slurmoperator.objects.pod_status import why_not_ready
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.rendering.body import CONFIGURATION_ANNOTATION
@@ -65,11 +65,9 @@ class _Case:
     @property
     def owner(self) -> ObjectOwner:
         """How its objects are written."""
+        meta, may_take_over = self.watched.metadata, self.watched.kind not in _NEVER_TAKES_OVER
         return ObjectOwner(
-            uid=self.watched.metadata.uid,
-            manager=MANAGER,
-            takes_over=self.watched.kind not in _NEVER_TAKES_OVER
-            and self.watched.metadata.annotations.get(TAKE_OVER_ANNOTATION) == "true",
+            uid=meta.uid, manager=MANAGER, takes_over=may_take_over and takes_over(meta)
         )
 
     def reasons(self, ownership: Ownership) -> tuple[str, ...]:

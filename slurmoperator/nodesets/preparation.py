@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from slurmoperator.nodesets.plan.admission import Admission
 from slurmoperator.nodesets.plan.look import Objection, Outcome
 from slurmoperator.nodesets.revisions.storing import NodeSetRevisions
-from slurmoperator.objects.labels import MANAGER, TAKE_OVER_ANNOTATION
+from slurmoperator.objects.labels import MANAGER, TAKE_OVER_ANNOTATION, takes_over
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.recent import RECHECK, RecentResults
 from slurmoperator.rendering.body import digest
@@ -17,60 +17,10 @@ from slurmruntime.kube.apply.owned_objects import ObjectOwner
 from slurmruntime.kube.apply.ownership import Ownership
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.values import faults
-from slurmruntime.values.errors import PEER_ERRORS, PeerError
+from slurmruntime.values.errors import PEER_ERRORS
 
 KeySteps = Callable[[NodeSetObject], int]
 """Returns the version of the daemons' key that new workers get: see `slurmoperator.keys.rings`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectsResult:
-    """The outcome of maintaining them."""
-
-    refusal: Objection | None = None
-    """Why no new worker is safe: an object that we need belongs to somebody else."""
-    failures: tuple[PeerError, ...] = ()
-
-
-class OwnedObjects:
-    """Maintains the objects that NodeSets own, the budget that refuses evictions and sshd's configuration, during one term of leadership."""
-
-    def __init__(self, kube: KubeClient, monotonic: Callable[[], float]) -> None:
-        self._kube = kube
-        self._applied = RecentResults[str, ObjectsResult](monotonic)
-        """By the NodeSet's uid, for the digest of what was applied."""
-
-    async def keep(self, node_set: NodeSetObject) -> ObjectsResult:
-        """Apply them. This happens before workers are created, as these are protected from birth.
-
-        Raises:
-            KubeError: they could not be read.
-        """
-        meta = node_set.metadata
-        bodies = node_set_bodies(node_set)
-        owner = ObjectOwner(
-            uid=meta.uid,
-            manager=MANAGER,
-            takes_over=meta.annotations.get(TAKE_OVER_ANNOTATION) == "true",
-        )
-        desired = digest([bodies, owner.takes_over])
-        if applied := self._applied.of(meta.uid, desired):
-            return applied
-        verdicts = await owned_objects.judge(self._kube, bodies, owner)
-        if foreign := [
-            verdict.reason for verdict in verdicts if verdict.ownership is Ownership.NOT_OURS
-        ]:
-            hint = f"annotate the NodeSet with {TAKE_OVER_ANNOTATION}=true to take over objects without another controller"
-            text = faults.shortened("; ".join((*foreign, hint)))
-            return ObjectsResult(refusal=Objection(reason="NotOurs", text=text))
-        try:
-            await owned_objects.apply(self._kube, verdicts, owner)
-            unwanted = leftovers("NodeSet", meta, bodies)
-            await owned_objects.withdraw(self._kube, unwanted, owner)
-        except PEER_ERRORS as failure:
-            return ObjectsResult(failures=(failure,))
-        self._applied.put(meta.uid, desired, ObjectsResult(), lasts=RECHECK)
-        return ObjectsResult()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +47,10 @@ class NodeSetPreparation:
     def __init__(
         self, kube: KubeClient, key_step: KeySteps, monotonic: Callable[[], float]
     ) -> None:
+        self._kube = kube
         self._key_step = key_step
-        self._objects = OwnedObjects(kube, monotonic)
+        self._applied = RecentResults[str, bool](monotonic)
+        """Whether its objects are as they should be, by the NodeSet's uid, for their digest."""
         self._revisions = NodeSetRevisions(kube, monotonic)
 
     async def prepare(self, admission: Admission, in_use: Collection[str]) -> PreparationResult:
@@ -116,15 +68,42 @@ class NodeSetPreparation:
             return PreparationResult(
                 revision=before.node_set_hash, collisions=before.collision_count
             )
-        objects = await self._objects.keep(node_set)
+        objection, outcome = await self.keep_objects(node_set)
         key_step = self._key_step(node_set)  # once: a revision and its pods share it
         revision = await self._revisions.keep(node_set, in_use, key_step)
-        failed = () if revision.failure is None else (revision.failure,)
+        if revision.failure is not None:
+            outcome += Outcome(failures=(revision.failure,))
         return PreparationResult(
             revision=revision.hash,
             collisions=revision.collisions,
             is_stored=revision.failure is None,
             key_step=key_step,
-            refusal=admission.refusal or objects.refusal or admission.conf.refusal,
-            outcome=Outcome(failures=(*objects.failures, *failed)),
+            refusal=admission.refusal or objection or admission.conf.refusal,
+            outcome=outcome,
         )
+
+    async def keep_objects(self, node_set: NodeSetObject) -> tuple[Objection | None, Outcome]:
+        """Apply what it owns, its budget and sshd's configuration; return why no new worker is safe, and what failed.
+
+        Raises:
+            KubeError: they could not be read.
+        """
+        meta, bodies = node_set.metadata, node_set_bodies(node_set)
+        owner = ObjectOwner(uid=meta.uid, manager=MANAGER, takes_over=takes_over(meta))
+        desired = digest([bodies, owner.takes_over])
+        if self._applied.of(meta.uid, desired):
+            return None, Outcome()
+        verdicts = await owned_objects.judge(self._kube, bodies, owner)
+        if foreign := [
+            verdict.reason for verdict in verdicts if verdict.ownership is Ownership.NOT_OURS
+        ]:
+            hint = f"annotate the NodeSet with {TAKE_OVER_ANNOTATION}=true to take over objects without another controller"
+            text = faults.shortened("; ".join((*foreign, hint)))
+            return Objection(reason="NotOurs", text=text), Outcome()
+        try:
+            await owned_objects.apply(self._kube, verdicts, owner)
+            await owned_objects.withdraw(self._kube, leftovers("NodeSet", meta, bodies), owner)
+        except PEER_ERRORS as failure:
+            return None, Outcome(failures=(failure,))
+        self._applied.put(meta.uid, desired, result=True, lasts=RECHECK)
+        return None, Outcome()

@@ -10,7 +10,7 @@ from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from slurmoperator.nodesets import nodeset, worker_bodies, worker_pods
 from slurmoperator.nodesets.plan.planning import NewWorker
-from slurmoperator.nodesets.preparation import OwnedObjects
+from slurmoperator.nodesets.preparation import NodeSetPreparation
 from slurmoperator.objects.labels import PROTECTED_LABEL
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmruntime.kube.client import KubeClient
@@ -135,8 +135,9 @@ async def test_a_worker_is_evicted_only_after_it_was_released(
 ) -> None:
     """Also while the NodeSet is scaled in, when budgets that ask for a scale let the surplus go."""
     async with two_workers(served, namespace) as found:
-        keeper = OwnedObjects(found.kube, SystemClock().monotonic)
-        assert not (await keeper.keep(found.node_set())).failures
+        keeper = NodeSetPreparation(found.kube, lambda _: 0, SystemClock().monotonic)
+        _, outcome = await keeper.keep_objects(found.node_set())
+        assert not outcome.failures
         await found.start()
         await found.until_counted("gpu-workers")
         for replicas in (2, 1, 0):
