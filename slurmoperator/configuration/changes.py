@@ -105,7 +105,7 @@ def _harmful_changes(
     files: Mapping[str, str], after: ConfigurationSet
 ) -> tuple[ConfigurationChange, ...]:
     """Return the changes that would cost jobs, or the cluster."""
-    before = ConfigurationSet(files=files, generated=frozenset(files))
+    before = ConfigurationSet(files=files)
     # Settings that only a slurmctld of ours needs come and go with it when it moves here or away.
     moves = runs_here(before) != runs_here(after)
     return tuple(

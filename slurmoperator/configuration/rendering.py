@@ -21,8 +21,6 @@ class ConfigurationSet:
     """Files that belong together."""
 
     files: Mapping[str, str]
-    generated: frozenset[str]
-    """The files that slurm-operator generates; the others are in ConfigMaps that the Controller names."""
     write: str = UNNAMED_WRITE
     """Which write of these files this is: the same files may be written again after others."""
 
@@ -58,7 +56,7 @@ class FilesInForce:
         """Return stored files, with the tag of those that the daemon has served with."""
         digest, _, write = proven.partition(" ")
         write = write or UNNAMED_WRITE
-        files_set = ConfigurationSet(files=files, generated=frozenset(files), write=write)
+        files_set = ConfigurationSet(files=files, write=write)
         return cls(files_set, is_proven=digest == files_set.digest)
 
     def is_proven_to_be(self, files: ConfigurationSet) -> bool:
@@ -82,9 +80,7 @@ def render(sources: ConfigurationInputs) -> ConfigurationSet:
             generated["cgroup.conf"] = profiles.cgroup_conf(sources)
         if "gres.conf" not in brought and (gres_conf := devices.gres_conf(sources)):
             generated["gres.conf"] = gres_conf
-    return ConfigurationSet(
-        files=MappingProxyType({**brought, **generated}), generated=frozenset(generated)
-    )
+    return ConfigurationSet(files=MappingProxyType({**brought, **generated}))
 
 
 def _faults(sources: ConfigurationInputs) -> Iterator[Fault]:

@@ -63,7 +63,7 @@ def text(accounting: AccountingObject, password: str) -> str:
 
 def file(accounting: AccountingObject, password: str) -> ConfigurationSet:
     """Return the file as a set for slurmdbd to try."""
-    return ConfigurationSet(files={FILE: text(accounting, password)}, generated=frozenset({FILE}))
+    return ConfigurationSet(files={FILE: text(accounting, password)})
 
 
 def user_lines(accounting: AccountingObject) -> Iterator[UserLine]:

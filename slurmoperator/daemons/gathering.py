@@ -369,7 +369,7 @@ def _written(data: Data) -> ConfigurationSet:
     """Return the files of a ConfigMap, one of which names the write."""
     files = {name: content for name, content in data.items() if name != trying.WRITE_FILE}
     write = data.get(trying.WRITE_FILE, UNNAMED_WRITE)
-    return ConfigurationSet(files=files, generated=frozenset(files), write=write)
+    return ConfigurationSet(files=files, write=write)
 
 
 def _are_logs_needed(

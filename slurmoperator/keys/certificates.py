@@ -44,8 +44,6 @@ class CertificateBundle:
     """The CAs without their keys, PEM."""
     files: Mapping[str, bytes] = field(repr=False)
     """Contents of the Secret that is mounted."""
-    why: str
-    """Why the certificate was replaced; "" if it was not."""
 
 
 def keep_or_sign(
@@ -84,8 +82,7 @@ def keep_or_sign(
         pairs[pki.read_authority(authority).id] = authority
         plan = make_plan()
     pairs = {id_: pairs[id_] for id_ in plan.trusted}
-    why = plan.renewals.get(request.name, "")
-    if why:
+    if request.name in plan.renewals:
         pair = pki.issue(
             pairs[plan.signer],
             name=request.name,
@@ -98,7 +95,6 @@ def keep_or_sign(
         authorities=pki.to_secret(pairs),
         trusted=b"".join(authority.certificate for authority in pairs.values()),
         files={_CERTIFICATE: pair.certificate, _KEY: pair.key},
-        why=why,
     )
 
 

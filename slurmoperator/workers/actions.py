@@ -54,6 +54,4 @@ class WorkerDecision:
     actions: tuple[WorkerAction, ...] = ()
     reason: str
     """Why, in one sentence: for the log, the Event and the condition."""
-    doubt: bool = False
-    """It waits because something is unknown, which the NodeSet's condition reports."""
     retry_after: timedelta | None = None

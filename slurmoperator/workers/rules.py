@@ -1,6 +1,6 @@
 """The cells of the table; a docstring's first line is the cell's text in docs/nodeset-lifecycle.md."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from slurmoperator.workers.actions import (
     CreateWorker,
@@ -48,9 +48,7 @@ def begin(case: WorkerCase) -> WorkerDecision:
 def register(case: WorkerCase) -> WorkerDecision:
     """Protect it; wait: it may have jobs that Slurm does not know now. Never delete it."""
     keep = _keep(case, "ready but not registered in Slurm; waiting for its slurmd")
-    return WorkerDecision(
-        actions=keep.actions, reason=keep.reason, doubt=True, retry_after=case.policy.requeue_after
-    )
+    return replace(keep, retry_after=case.policy.requeue_after)
 
 
 def serve(case: WorkerCase) -> WorkerDecision:
@@ -111,7 +109,6 @@ def doubt(case: WorkerCase) -> WorkerDecision:
     """Wait: draw no conclusion from what is unknown."""
     return WorkerDecision(
         reason=f"the state of {case.facts.name} in Slurm is unknown",
-        doubt=True,
         retry_after=case.policy.requeue_after,
     )
 

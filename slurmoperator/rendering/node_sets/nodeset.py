@@ -9,8 +9,9 @@ from slurmoperator.rendering.body import BodyOwner, owned_body
 from slurmoperator.rendering.node_sets.worker import ssh_config_map
 from slurmruntime.model.objects import JsonObject
 
-ALL_OF_THEM: Final = 2**31 - 1
-"""As `minAvailable`: no protected worker may be evicted, regardless of their number."""
+_ALL_OF_THEM: Final = 2**31 - 1
+"""As `minAvailable`: no protected worker may be evicted. A percentage would depend on the scale of the pods' owner, and so allow evictions
+while a NodeSet scales in."""
 
 
 def budget_name(node_set: str) -> str:
@@ -18,36 +19,21 @@ def budget_name(node_set: str) -> str:
     return f"{node_set}-workers"
 
 
-def node_set_bodies(
-    node_set: NodeSetObject, *, min_available: int = ALL_OF_THEM
-) -> tuple[JsonObject, ...]:
-    """Return the bodies of a NodeSet other than its pods.
-
-    `min_available` protected workers must remain after evictions. An absolute number, because a percentage would depend on the
-    scale of the pods' owner, and so allow evictions while a NodeSet scales in.
-    """
+def node_set_bodies(node_set: NodeSetObject) -> tuple[JsonObject, ...]:
+    """Return the bodies of a NodeSet other than its pods."""
     owner = BodyOwner(kind="NodeSet", metadata=node_set.metadata, app=WORKER_APP)
-    spec = node_set.spec
+    name, spec = node_set.metadata.name, node_set.spec
     bodies = []
     if spec.workload_disruption_protection:
         budget = {
-            "minAvailable": min_available,
+            "minAvailable": _ALL_OF_THEM,
             "selector": {"matchLabels": {**owner.selecting, PROTECTED_LABEL: "true"}},
         }
+        kind, parts = "PodDisruptionBudget", {"spec": budget}
         bodies.append(
-            owned_body(
-                owner,
-                "PodDisruptionBudget",
-                budget_name(node_set.metadata.name),
-                api_version="policy/v1",
-                parts={"spec": budget},
-            )
+            owned_body(owner, kind, budget_name(name), api_version="policy/v1", parts=parts)
         )
     if spec.ssh and spec.has_ssh:
         data = {ssh.SSHD_FILE: ssh.sshd_config(spec.ssh.extra_sshd_config)}
-        bodies.append(
-            owned_body(
-                owner, "ConfigMap", ssh_config_map(node_set.metadata.name), parts={"data": data}
-            )
-        )
+        bodies.append(owned_body(owner, "ConfigMap", ssh_config_map(name), parts={"data": data}))
     return tuple(bodies)

@@ -92,4 +92,4 @@ def test_a_default_that_is_said_aloud_is_no_change(line: str) -> None:
 
 
 def render_of(line: str) -> ConfigurationSet:
-    return ConfigurationSet(files={"slurm.conf": f"{line}\n"}, generated=frozenset({"slurm.conf"}))
+    return ConfigurationSet(files={"slurm.conf": f"{line}\n"})

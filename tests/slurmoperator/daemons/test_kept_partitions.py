@@ -95,7 +95,7 @@ def text_of(leaders: Leaders) -> str:
     maps = leaders.api.of("ConfigMap")
     kept = maps["site-config-wanted" if "site-config-wanted" in maps else "site-config"]["data"]
     data = {name: text for name, text in kept.items() if name != WRITE_FILE}
-    digest = ConfigurationSet(files=data, generated=frozenset(data)).digest
+    digest = ConfigurationSet(files=data).digest
     verdict = f"{LOG_PREFIX} taken {digest} {kept.get(WRITE_FILE)} \n"
     leaders.api.slurmctlds = {"site-controller-0": verdict}
     return str(data["slurm.conf"])

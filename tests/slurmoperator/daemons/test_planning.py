@@ -123,7 +123,7 @@ def files_of(draw: st.DrawFn) -> dict[str, str]:
 def written(stored: Mapping[str, str]) -> ConfigurationSet:
     files = {name: text for name, text in stored.items() if name != WRITE_FILE}
     write = stored.get(WRITE_FILE, "-")
-    return ConfigurationSet(files=files, generated=frozenset(files), write=write)
+    return ConfigurationSet(files=files, write=write)
 
 
 in_forces = st.none() | st.builds(
@@ -249,8 +249,7 @@ of_rest_apis = st.builds(
         TlsFacts,
         authorities_name=words,
         stored=st.none() | objects,
-        signed=st.none()
-        | st.just(CertificateBundle(authorities={}, trusted=b"a", files={}, why="")),
+        signed=st.none() | st.just(CertificateBundle(authorities={}, trusted=b"a", files={})),
         users=st.none() | objects,
     ),
     ring=key_rings,

@@ -32,7 +32,6 @@ SITE = ControlSite(
 )
 FILES = ConfigurationSet(
     files={"slurm.conf": "ClusterName=site\nSlurmdPort=6818\n", "prolog.sh": "#!/bin/sh\n"},
-    generated=frozenset({"slurm.conf"}),
 )
 MADE_FOR = ("Controller", "Accounting", "RestApi", "LoginSet", "NodeSet")
 PRESENTED = RestTls(

@@ -146,7 +146,7 @@ def test_only_what_no_reconfigure_can_change_restarts_slurmctld(line: str, resta
     controller = given("Controller")
     templates = []
     for text in (conf, changed):
-        files = ConfigurationSet(files={"slurm.conf": text}, generated=frozenset({"slurm.conf"}))
+        files = ConfigurationSet(files={"slurm.conf": text})
         templates.append(pod(controller_bodies(controller, files, SITE)))
 
     assert restarts == (templates[0] != templates[1])

@@ -159,7 +159,7 @@ class Pod:
             for each in (self.folder / volume).iterdir()
             if not each.name.startswith("..") and each.name != trying.WRITE_FILE
         }
-        return ConfigurationSet(files=files, generated=frozenset(files)).digest
+        return ConfigurationSet(files=files).digest
 
     @contextmanager
     def running(self) -> Iterator[subprocess.Popen[bytes]]:

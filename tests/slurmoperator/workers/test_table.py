@@ -167,10 +167,10 @@ def test_where_evictions_are_welcome_nothing_is_protected_or_released() -> None:
             assert not {type(each) for each in acted(given)} & {ProtectWorker, ReleaseWorker}
 
 
-def test_doubt_is_told() -> None:
-    assert table.decide(facts(UNKNOWN), POLICY).doubt
-    assert table.decide(facts(MISSING), POLICY).doubt
-    assert not table.decide(facts(), POLICY).doubt
+def test_after_doubt_it_is_looked_at_again() -> None:
+    assert table.decide(facts(UNKNOWN), POLICY).retry_after
+    assert table.decide(facts(MISSING), POLICY).retry_after
+    assert table.decide(facts(), POLICY).retry_after is None
 
 
 def test_nothing_but_proof_deletes_a_worker_that_runs() -> None:
