@@ -18,6 +18,7 @@ from slurmoperator.objects.own.slurm_cluster import (
     SlurmClusterSpec,
 )
 from slurmoperator.objects.parts import API_VERSION
+from slurmoperator.rendering.body import identity, owner_reference
 from slurmruntime.crd import restapis
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.model.objects import JsonDict, JsonObject
@@ -46,7 +47,7 @@ def expand(cluster: SlurmClusterObject) -> tuple[JsonDict, ...]:
 def extra_objects(metadata: ObjectMetadata) -> tuple[JsonDict, ...]:
     """Return apiVersion, kind and metadata of the objects that are not of the six kinds."""
     return tuple(
-        _identity("v1", kind, metadata.namespace, name)
+        identity(kind, metadata.namespace, name, api_version="v1")
         for kind, name in (("ConfigMap", _files(metadata.name)), ("Secret", _sssd(metadata.name)))
     )
 
@@ -224,14 +225,6 @@ def _sssd(cluster: str) -> str:
     return f"{cluster}-sssd-conf"
 
 
-def _identity(api_version: str, kind: str, namespace: str, name: str) -> JsonDict:
-    return {
-        "apiVersion": api_version,
-        "kind": kind,
-        "metadata": {"name": name, "namespace": namespace},
-    }
-
-
 def _part(cluster: SlurmClusterObject, kind: str, name: str, spec: JsonObject) -> JsonDict:
     return _owned(cluster, API_VERSION, kind, name, spec=spec)
 
@@ -239,15 +232,8 @@ def _part(cluster: SlurmClusterObject, kind: str, name: str, spec: JsonObject) -
 def _owned(
     cluster: SlurmClusterObject, api_version: str, kind: str, name: str, **fields: Any
 ) -> JsonDict:
-    meta = cluster.metadata
-    owner = {
-        "apiVersion": slurm_cluster.API_VERSION,
-        "kind": slurm_cluster.KIND,
-        "name": meta.name,
-        "uid": meta.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    body = _identity(api_version, kind, meta.namespace, name)
+    meta, ours = cluster.metadata, slurm_cluster
+    owner = owner_reference(ours.KIND, meta, api_version=ours.API_VERSION, blocks=True)
+    body = identity(kind, meta.namespace, name, api_version=api_version)
     body["metadata"] |= {"labels": {CLUSTER_LABEL: meta.name}, "ownerReferences": [owner]}
     return {**body, **fields}

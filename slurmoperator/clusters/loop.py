@@ -19,6 +19,7 @@ from slurmoperator.nodesets.nodeset import NODE_SETS, WatchedNodeSet
 from slurmoperator.objects.labels import TAKE_OVER_ANNOTATION
 from slurmoperator.objects.nodeset import NodeSetStatus
 from slurmoperator.objects.own.slurm_cluster import SlurmClusterObject
+from slurmoperator.rendering.body import identity
 from slurmoperator.rendering.site import ELSEWHERE, NamespaceScope
 from slurmoperator.reports import StatusReports
 from slurmruntime.crd.metadata import ObjectMetadata
@@ -239,15 +240,16 @@ class ClusterLoop:
         """Detach everything from a cluster that is deleted with `--cascade=orphan`, whatever the garbage collector has seen."""
         namespace = cluster.namespace
         node_sets = await lists.listing(self._kube, NODE_SETS, namespace=namespace)
-        bodies = [planning.identity("NodeSet", node_set.metadata) for node_set in node_sets]
+        bodies = [identity("NodeSet", namespace, node_set.metadata.name) for node_set in node_sets]
         for part_kind in PARTS.values():
             parts = await lists.listing(self._kube, part_kind, namespace=namespace)
-            bodies += [planning.identity(part.kind, part.metadata) for part in parts]
+            bodies += [identity(part.kind, namespace, part.metadata.name) for part in parts]
         for body in (*bodies, *expanding.extra_objects(cluster)):
             await writes.detach(self._kube, body, owner_uid=cluster.uid)
 
     async def _is_ours(self, node_set: WatchedNodeSet, owner: ObjectOwner) -> bool:
-        existing = await writes.find(self._kube, planning.identity("NodeSet", node_set.metadata))
+        meta = node_set.metadata
+        existing = await writes.find(self._kube, identity("NodeSet", meta.namespace, meta.name))
         return existing is None or ownership.is_ours(
             existing, owner_uid=owner.uid, manager=owner.manager
         )

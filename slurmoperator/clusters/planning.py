@@ -8,7 +8,7 @@ from slurmoperator.clusters import expanding, yielding
 from slurmoperator.clusters.yielding import RemainingBody
 from slurmoperator.objects.labels import TAKE_OVER_ANNOTATION, takes_over
 from slurmoperator.objects.own.slurm_cluster import SlurmClusterObject
-from slurmoperator.objects.parts import API_VERSION
+from slurmoperator.rendering.body import identity
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube.apply import ownership
 from slurmruntime.kube.apply.owned_objects import ObjectOwner
@@ -81,11 +81,6 @@ def object_id(body: JsonObject) -> ObjectId:
     return str(body["kind"]), str(body["metadata"]["name"])
 
 
-def identity(kind: str, metadata: ObjectMetadata) -> JsonObject:
-    """Return apiVersion, kind, name and namespace of an object of the six kinds."""
-    return _identity(kind, metadata.namespace, metadata.name)
-
-
 def plan(situation: ClusterSituation) -> ClusterPlan:
     """Return what to do; nothing at all while an object that is not ours has one of the names."""
     owner = object_owner(situation.cluster.metadata)
@@ -125,7 +120,7 @@ def plan_release(namespace: str, node_sets: Mapping[str, bool]) -> ReleasePlan:
     return ReleasePlan(
         is_done=not node_sets,
         unwanted=tuple(
-            _identity("NodeSet", namespace, name) for name, is_ours in node_sets.items() if is_ours
+            identity("NodeSet", namespace, name) for name, is_ours in node_sets.items() if is_ours
         ),
         waits=tuple(_waits(node_sets)),
     )
@@ -136,15 +131,10 @@ def _unwanted(situation: ClusterSituation) -> Iterator[JsonObject]:
     desired = {object_id(body) for body in situation.desired}
     for kind, name in situation.children:
         if (kind, name) not in desired:
-            yield _identity(kind, metadata.namespace, name)
+            yield identity(kind, metadata.namespace, name)
     for extra in expanding.extra_objects(metadata):
         if object_id(extra) not in desired:
             yield extra
-
-
-def _identity(kind: str, namespace: str, name: str) -> JsonObject:
-    metadata = {"name": name, "namespace": namespace}
-    return {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata}
 
 
 def _waits(node_sets: Mapping[str, bool]) -> Iterator[str]:

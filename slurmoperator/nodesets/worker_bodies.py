@@ -12,8 +12,8 @@ from slurmoperator.objects.labels import (
     selecting,
 )
 from slurmoperator.objects.nodeset import NodeSetObject
-from slurmoperator.objects.parts import API_VERSION
 from slurmoperator.objects.workers import OnNode, WorkerKey, host_name, pod_name
+from slurmoperator.rendering.body import owner_reference
 from slurmoperator.rendering.node_sets.worker import return_to_node
 
 _LONGEST_LABEL: Final = 63
@@ -35,20 +35,12 @@ def pod_body(
     }
     if node_set.spec.workload_disruption_protection:
         labels[PROTECTED_LABEL] = "true"
-    owner = {
-        "apiVersion": API_VERSION,
-        "kind": "NodeSet",
-        "name": meta.name,
-        "uid": meta.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
     metadata = {
         **template,
         "name": pod_name(node_set, key),
         "namespace": meta.namespace,
         "labels": labels,
-        "ownerReferences": [owner],
+        "ownerReferences": [owner_reference("NodeSet", meta, blocks=True)],
     }
     marks = {names.KUBE_NODE_ANNOTATION: key.kube_node} if isinstance(key, OnNode) else {}
     marks |= {LOST_JOBS_ANNOTATION: worker.lost_jobs} if worker.lost_jobs else {}

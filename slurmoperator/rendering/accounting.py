@@ -1,21 +1,19 @@
 """Renders an Accounting: slurmdbd, its configuration and its Service."""
 
-import base64
 from collections.abc import Iterator
 from typing import Final
 
 from slurmoperator.configuration import slurmdbd_conf
 from slurmoperator.configuration.rendering import ConfigurationSet
-from slurmoperator.configuration.slurm_conf import ETC, SLURMDBD_PORT
+from slurmoperator.configuration.slurm_conf import SLURMDBD_PORT
 from slurmoperator.objects import names
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.rendering import pods, trying
 from slurmoperator.rendering.access import network, services
 from slurmoperator.rendering.body import (
-    CONFIGURATION_ANNOTATION,
-    PROVEN_ANNOTATION,
     BodyOwner,
-    owned_body,
+    files_annotations,
+    owned_secret,
     restart_digest,
 )
 from slurmoperator.rendering.overlay import merge
@@ -33,11 +31,6 @@ CONFIGURATION: Final = "configuration"
 """Name of the init container that tries slurmdbd.conf and installs it."""
 _MODE: Final = 0o600
 """With the pod's fsGroup it becomes 0640, which slurmdbd can read; slurmdbd refuses anything wider."""
-_WANTED_VOLUME: Final = "slurm-wanted"
-_PROVEN_VOLUME: Final = "slurm-proven"
-_KEYS_VOLUME: Final = "slurm-keys"
-_KEYS_MOUNT: Final = {"name": _KEYS_VOLUME, "mountPath": trying.KEYS, "readOnly": True}
-_RUN_MOUNT: Final = {"name": "run", "mountPath": "/run"}
 _SHARED_FIELDS: Final = (
     "image",
     "imagePullPolicy",
@@ -76,20 +69,6 @@ def accounting_bodies(
     owner = BodyOwner(kind="Accounting", metadata=accounting.metadata, app=SLURMDBD)
     name = f"{accounting.metadata.name}-accounting"
     wanted = slurmdbd_conf.file(accounting, password)
-    spec: JsonDict = {
-        "replicas": 1,
-        "revisionHistoryLimit": 0,
-        "podManagementPolicy": "Parallel",
-        "selector": {"matchLabels": owner.selecting},
-        "serviceName": name,
-        "template": pods.template(
-            owner,
-            _specification(accounting, site, wanted.digest, key_step=key_step),
-            accounting.spec.template,
-            restarted_for=restart_digest(wanted.digest),
-            priority_class=site.priority_class,
-        ),
-    }
     return (
         _secret(owner, slurmdbd_conf_name(owner.name), in_force or wanted, is_proven=is_proven),
         _secret(owner, wanted_slurmdbd_conf_name(owner.name), wanted),
@@ -97,21 +76,26 @@ def accounting_bodies(
             owner, name, SLURMDBD_PORT, accounting.spec.service, also=SLURMDBD_PORT
         ),
         *network.network_policy(owner, name, site.network),
-        owned_body(owner, "StatefulSet", name, api_version="apps/v1", parts={"spec": spec}),
+        pods.workload(
+            owner,
+            "StatefulSet",
+            name,
+            _specification(accounting, site, wanted.digest, key_step=key_step),
+            accounting.spec.template,
+            site=site,
+            restarted_for=restart_digest(wanted.digest),
+            serviceName=name,
+            podManagementPolicy="Parallel",
+        ),
     )
 
 
 def _secret(
     owner: BodyOwner, name: str, files: ConfigurationSet, *, is_proven: bool = False
 ) -> JsonDict:
-    annotations = {CONFIGURATION_ANNOTATION: files.digest}
-    if is_proven:
-        annotations[PROVEN_ANNOTATION] = files.tag
-    data = {
-        file: base64.b64encode(content.encode()).decode() for file, content in files.files.items()
-    }
-    parts = {"type": "Opaque", "data": data}
-    return owned_body(owner, "Secret", name, annotations=annotations, parts=parts)
+    data = {file: content.encode() for file, content in files.files.items()}
+    annotations = files_annotations(files, is_proven=is_proven)
+    return owned_secret(owner, name, data, annotations=annotations)
 
 
 def _faults(accounting: AccountingObject, password: str) -> Iterator[Fault]:
@@ -132,7 +116,7 @@ def _specification(
         "ports": [{"name": SLURMDBD, "containerPort": SLURMDBD_PORT, "protocol": "TCP"}],
         "readinessProbe": pods.tcp_probe(SLURMDBD),
         "securityContext": dict(pods.AS_SLURM),
-        "volumeMounts": [dict(pods.ETC_MOUNT), dict(_KEYS_MOUNT), dict(_RUN_MOUNT)],
+        "volumeMounts": [dict(pods.ETC_MOUNT), dict(pods.KEYS_MOUNT), dict(pods.RUN_MOUNT)],
     }
     daemon = pods.container(SLURMDBD, ours, spec.slurmdbd)
     return {
@@ -142,10 +126,10 @@ def _specification(
         "containers": [daemon],
         "volumes": [
             {"name": pods.ETC_VOLUME, **pods.MEMORY},
-            _file(_WANTED_VOLUME, wanted_slurmdbd_conf_name(name)),
-            _file(_PROVEN_VOLUME, slurmdbd_conf_name(name)),
-            pods.projected(_KEYS_VOLUME, _MODE, pods.daemon_keys(spec, key_step)),
-            {"name": "run", **pods.MEMORY},
+            _file(pods.WANTED_VOLUME, wanted_slurmdbd_conf_name(name)),
+            _file(pods.PROVEN_VOLUME, slurmdbd_conf_name(name)),
+            pods.projected(pods.KEYS_VOLUME, _MODE, pods.daemon_keys(spec, key_step)),
+            {"name": pods.RUN_MOUNT["name"], **pods.MEMORY},
         ],
     }
 
@@ -160,13 +144,7 @@ def _trial(accounting: AccountingObject, daemon: JsonObject, wanted_digest: str)
     slurmdbd = next(
         (container for container in pod["containers"] if container.get("name") == SLURMDBD), daemon
     )
-    mounts: list[JsonDict] = [
-        {"name": pods.ETC_VOLUME, "mountPath": ETC},
-        {"name": _WANTED_VOLUME, "mountPath": trying.WANTED, "readOnly": True},
-        {"name": _PROVEN_VOLUME, "mountPath": trying.PROVEN, "readOnly": True},
-        dict(_KEYS_MOUNT),
-        dict(_RUN_MOUNT),
-    ]
+    mounts = pods.trial_mounts()
     paths = {mount["mountPath"] for mount in mounts}
     theirs = (mount for mount in slurmdbd["volumeMounts"] if mount.get("mountPath") not in paths)
     environment = {**trying.ENVIRONMENT, **trying.LAST_WORDS, "DIGEST": wanted_digest}

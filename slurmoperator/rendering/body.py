@@ -1,5 +1,6 @@
 """Bodies for server-side apply: one for each object that Kubernetes should have."""
 
+import base64
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from slurmoperator.configuration.rendering import ConfigurationSet
 from slurmoperator.objects import labels
 from slurmoperator.objects.parts import API_VERSION, ExtraMetadata
 from slurmruntime.crd.metadata import ObjectMetadata
@@ -45,19 +47,29 @@ class BodyOwner:
         return labels.standard(self.app, self.name)
 
 
-def owner_reference(owner: BodyOwner) -> JsonDict:
+def owner_reference(
+    kind: str, metadata: ObjectMetadata, *, api_version: str = API_VERSION, blocks: bool = False
+) -> JsonDict:
     """Return the owner reference, by which Kubernetes deletes what belongs to an object after it.
 
-    It does not block the owner's deletion in the foreground: while a finalizer holds the owner, its objects would be deleted again and again.
+    Args:
+        blocks: whether it blocks the owner's deletion in the foreground. Not where a finalizer holds the owner: its objects would be
+            deleted again and again.
     """
     return {
-        "apiVersion": API_VERSION,
-        "kind": owner.kind,
-        "name": owner.name,
-        "uid": owner.metadata.uid,
+        "apiVersion": api_version,
+        "kind": kind,
+        "name": metadata.name,
+        "uid": metadata.uid,
         "controller": True,
-        "blockOwnerDeletion": False,
+        "blockOwnerDeletion": blocks,
     }
+
+
+def identity(kind: str, namespace: str, name: str, *, api_version: str = API_VERSION) -> JsonDict:
+    """Return apiVersion, kind, name and namespace of an object, by default of one of the six kinds."""
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
 
 
 def owned_body(
@@ -75,9 +87,29 @@ def owned_body(
         "name": name,
         "namespace": owner.metadata.namespace,
         **merge_metadata(added, labels=owner.labels, annotations=annotations or {}),
-        "ownerReferences": [owner_reference(owner)],
+        "ownerReferences": [owner_reference(owner.kind, owner.metadata)],
     }
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **parts}
+
+
+def owned_secret(
+    owner: BodyOwner,
+    name: str,
+    data: Mapping[str, bytes],
+    *,
+    annotations: Mapping[str, str] | None = None,
+    **parts: object,
+) -> JsonDict:
+    """Return the body of a Secret with an owner, of type Opaque unless `parts` say otherwise."""
+    encoded = {key: base64.b64encode(value).decode() for key, value in sorted(data.items())}
+    parts = {"type": "Opaque", **parts, "data": encoded}
+    return owned_body(owner, "Secret", name, annotations=annotations, parts=parts)
+
+
+def files_annotations(files: ConfigurationSet, *, is_proven: bool = False) -> dict[str, str]:
+    """Return the annotations of an object with Slurm's files; `is_proven` if the daemon has served with them."""
+    proven = {PROVEN_ANNOTATION: files.tag} if is_proven else {}
+    return {CONFIGURATION_ANNOTATION: files.digest, **proven}
 
 
 def merge_metadata(

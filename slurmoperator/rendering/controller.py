@@ -1,6 +1,6 @@
 """Renders a Controller: Slurm's files, slurmctld, and the Services for it and its workers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from slurmoperator.configuration import changes
@@ -12,9 +12,8 @@ from slurmoperator.objects.labels import APP_LABEL, CLUSTER_LABEL
 from slurmoperator.rendering import pods, trying
 from slurmoperator.rendering.access import monitoring, network, services
 from slurmoperator.rendering.body import (
-    CONFIGURATION_ANNOTATION,
-    PROVEN_ANNOTATION,
     BodyOwner,
+    files_annotations,
     owned_body,
     restart_digest,
 )
@@ -31,14 +30,9 @@ from slurmruntime.values.faults import Fault, require_none
 _APP: Final = "slurmctld"
 _STATE_VOLUME: Final = "statesave"
 _SOCKET_MOUNT: Final = {"name": "slurm-authsocket", "mountPath": "/run/slurmctld"}
-_RUN_MOUNT: Final = {"name": "run", "mountPath": "/run"}
 RECONFIGURE: Final = "reconfigure"
 """Name of the container that tries new files and installs them."""
-_KEYS_VOLUME: Final = "slurm-keys"
-_KEYS_MOUNT: Final = {"name": _KEYS_VOLUME, "mountPath": trying.KEYS, "readOnly": True}
 _MODE: Final = 0o610
-_WANTED_VOLUME: Final = "slurm-wanted"
-_PROVEN_VOLUME: Final = "slurm-proven"
 _LONGEST_TRIALS_S: Final = 3600
 """How long a new cluster waits for files that slurmctld accepts; until then, someone has to fix those that it refuses."""
 _WAITS_FOR_SLURMDBD: Final = f"""\
@@ -82,7 +76,7 @@ def controller_bodies(
     name = controller.metadata.name
     workers = {APP_LABEL: "slurmd", CLUSTER_LABEL: name}
     shared = (
-        _configuration(owner, configuration_name(name), files, is_proven=is_proven),
+        _config_map(owner, configuration_name(name), files, files.files, is_proven=is_proven),
         services.headless(owner, workers_service(name), workers, app="slurmd", port=SLURMD_PORT),
         *network.network_policy(
             owner, workers_service(name), site.network, app="slurmd", selecting=workers
@@ -90,10 +84,11 @@ def controller_bodies(
     )
     if controller.spec.external:
         return shared
-    pod = f"{name}-controller"
+    pod, wanted = f"{name}-controller", wanted or files
+    tried = {**wanted.files, trying.WRITE_FILE: wanted.write}
     return (
         *shared,
-        _wanted(owner, wanted_configuration_name(name), wanted or files),
+        _config_map(owner, wanted_configuration_name(name), wanted, tried),
         services.for_clients(
             owner, pod, SLURMCTLD_PORT, controller.spec.service, also=SLURMCTLD_PORT
         ),
@@ -110,26 +105,17 @@ def controller_bodies(
     )
 
 
-def _configuration(
-    owner: BodyOwner, name: str, files: ConfigurationSet, *, is_proven: bool
+def _config_map(
+    owner: BodyOwner,
+    name: str,
+    files: ConfigurationSet,
+    data: Mapping[str, str],
+    *,
+    is_proven: bool = False,
 ) -> JsonDict:
-    annotations = {CONFIGURATION_ANNOTATION: files.digest}
-    if is_proven:
-        annotations[PROVEN_ANNOTATION] = files.tag
-    parts = {"data": dict(sorted(files.files.items()))}
+    annotations = files_annotations(files, is_proven=is_proven)
+    parts = {"data": dict(sorted(data.items()))}
     return owned_body(owner, "ConfigMap", name, annotations=annotations, parts=parts)
-
-
-def _wanted(owner: BodyOwner, name: str, files: ConfigurationSet) -> JsonDict:
-    annotations = {CONFIGURATION_ANNOTATION: files.digest}
-    data = {**files.files, trying.WRITE_FILE: files.write}
-    return owned_body(
-        owner,
-        "ConfigMap",
-        name,
-        annotations=annotations,
-        parts={"data": dict(sorted(data.items()))},
-    )
 
 
 def _faults(controller: ControllerObject) -> Iterator[Fault]:
@@ -150,24 +136,21 @@ def _stateful_set(
 ) -> JsonDict:
     pod = f"{controller.metadata.name}-controller"
     state = controller.spec.persistence or StatePersistence()
-    spec: JsonDict = {
-        "replicas": controller.replicas,
-        "revisionHistoryLimit": 0,
-        "podManagementPolicy": "Parallel",
-        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
-        "selector": {"matchLabels": owner.selecting},
-        "serviceName": f"{pod}-internal",
-        "template": pods.template(
-            owner,
-            _specification(controller, owner, site, state, key_step=key_step),
-            controller.spec.template,
-            restarted_for=restarted_for,
-            priority_class=site.priority_class,
-        ),
-    }
-    if state.enabled and not state.existing_claim:
-        spec["volumeClaimTemplates"] = [_claim(state)]
-    return owned_body(owner, "StatefulSet", pod, api_version="apps/v1", parts={"spec": spec})
+    has_claim = state.enabled and not state.existing_claim
+    return pods.workload(
+        owner,
+        "StatefulSet",
+        pod,
+        _specification(controller, owner, site, state, key_step=key_step),
+        controller.spec.template,
+        site=site,
+        restarted_for=restarted_for,
+        replicas=controller.replicas,
+        serviceName=f"{pod}-internal",
+        podManagementPolicy="Parallel",
+        persistentVolumeClaimRetentionPolicy={"whenDeleted": "Retain", "whenScaled": "Retain"},
+        **({"volumeClaimTemplates": [_claim(state)]} if has_claim else {}),
+    )
 
 
 def _specification(
@@ -183,11 +166,11 @@ def _specification(
     name = controller.metadata.name
     volumes = [
         {"name": pods.ETC_VOLUME, **pods.MEMORY},
-        _files(_WANTED_VOLUME, wanted_configuration_name(name)),
-        _files(_PROVEN_VOLUME, configuration_name(name)),
-        pods.projected(_KEYS_VOLUME, _MODE, pods.daemon_keys(spec, key_step)),
+        _files(pods.WANTED_VOLUME, wanted_configuration_name(name)),
+        _files(pods.PROVEN_VOLUME, configuration_name(name)),
+        pods.projected(pods.KEYS_VOLUME, _MODE, pods.daemon_keys(spec, key_step)),
         dict(pods.LOG),
-        {"name": _RUN_MOUNT["name"], **pods.MEMORY},
+        {"name": pods.RUN_MOUNT["name"], **pods.MEMORY},
         {"name": _SOCKET_MOUNT["name"], "emptyDir": {}},
     ]
     if not state.enabled:
@@ -223,8 +206,8 @@ def _slurmctld(controller: ControllerObject, image: str) -> JsonDict:
         "securityContext": dict(pods.AS_SLURM),
         "volumeMounts": [
             dict(pods.ETC_MOUNT),
-            dict(_KEYS_MOUNT),
-            dict(_RUN_MOUNT),
+            dict(pods.KEYS_MOUNT),
+            dict(pods.RUN_MOUNT),
             _state_mount(controller),
             dict(_SOCKET_MOUNT),
             dict(pods.LOG_MOUNT),
@@ -258,14 +241,7 @@ def _reconfigure(controller: ControllerObject, image: str) -> JsonDict:
         "restartPolicy": "Always",
         # slurmctld starts once there are files that it accepts.
         "startupProbe": {**is_put, "failureThreshold": _LONGEST_TRIALS_S, "periodSeconds": 1},
-        "volumeMounts": [
-            {"name": pods.ETC_VOLUME, "mountPath": ETC},
-            {"name": _WANTED_VOLUME, "mountPath": trying.WANTED, "readOnly": True},
-            {"name": _PROVEN_VOLUME, "mountPath": trying.PROVEN, "readOnly": True},
-            dict(_KEYS_MOUNT),
-            dict(_RUN_MOUNT),
-            dict(_SOCKET_MOUNT),
-        ],
+        "volumeMounts": [*pods.trial_mounts(), dict(_SOCKET_MOUNT)],
     }
     return pods.container(RECONFIGURE, ours, controller.spec.reconfigure)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from slurmoperator.rendering.access.monitoring import SERVICE_MONITOR
+from slurmoperator.rendering.body import identity
 from slurmoperator.rendering.node_sets.nodeset import budget_name
 from slurmoperator.rendering.node_sets.worker import ssh_config_map
 from slurmoperator.rendering.site import (
@@ -30,11 +31,7 @@ def leftovers(
     """Return apiVersion, kind, name and namespace of everything to delete: what an owner may have beside the bodies it should have."""
     wanted = {(body["apiVersion"], body["kind"], body["metadata"]["name"]) for body in bodies}
     return tuple(
-        {
-            "apiVersion": api_version,
-            "kind": body_kind,
-            "metadata": {"name": name, "namespace": metadata.namespace},
-        }
+        identity(body_kind, metadata.namespace, name, api_version=api_version)
         for api_version, body_kind, name in possible_objects(kind, metadata.name)
         if (api_version, body_kind, name) not in wanted
     )

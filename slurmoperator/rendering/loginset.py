@@ -1,6 +1,5 @@
 """Renders a LoginSet: pods with sackd, sshd and sssd, and their Service."""
 
-import base64
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -9,7 +8,7 @@ from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.loginset import LoginSetObject
 from slurmoperator.rendering import pods, ssh
 from slurmoperator.rendering.access import network, services
-from slurmoperator.rendering.body import BodyOwner, digest, owned_body
+from slurmoperator.rendering.body import BodyOwner, digest, owned_body, owned_secret
 from slurmoperator.rendering.site import (
     SLURM_USER_ID,
     ControlSite,
@@ -39,13 +38,8 @@ def host_keys_secret(login_set: str) -> str:
 
 def host_keys_body(login_set: LoginSetObject, keys: Mapping[str, bytes]) -> JsonDict:
     """Return the Secret with all host keys. It is created once: pods with other keys would look like an attack."""
-    data = {file: base64.b64encode(key).decode() for file, key in sorted(keys.items())}
-    return owned_body(
-        _owner(login_set),
-        "Secret",
-        host_keys_secret(login_set.metadata.name),
-        parts={"type": "Opaque", "immutable": True, "data": data},
-    )
+    name = host_keys_secret(login_set.metadata.name)
+    return owned_secret(_owner(login_set), name, keys, immutable=True)
 
 
 def login_set_bodies(
@@ -74,24 +68,22 @@ def login_set_bodies(
         ssh.SSHD_FILE: ssh.sshd_config(login_set.spec.extra_sshd_config, host_keys=ssh.HOST_KEYS),
         ssh.KEYS_FILE: login_set.spec.root_ssh_authorized_keys,
     }
-    spec: JsonDict = {
-        "replicas": login_set.spec.replicas,
-        "revisionHistoryLimit": 0,
-        "selector": {"matchLabels": owner.selecting},
-        **({"strategy": login_set.spec.strategy} if login_set.spec.strategy else {}),
-        "template": pods.template(
-            owner,
-            _specification(login_set, controller, site, key_step=key_step),
-            login_set.spec.template,
-            restarted_for=digest([data, secrets]),
-            priority_class=site.priority_class,
-        ),
-    }
+    strategy = {"strategy": login_set.spec.strategy} if login_set.spec.strategy else {}
     return (
         owned_body(owner, "ConfigMap", _config_map(name), parts={"data": data}),
         services.for_clients(owner, name, ssh.SSH_PORT, login_set.spec.service),
         *network.network_policy(owner, name, site.network),
-        owned_body(owner, "Deployment", name, api_version="apps/v1", parts={"spec": spec}),
+        pods.workload(
+            owner,
+            "Deployment",
+            name,
+            _specification(login_set, controller, site, key_step=key_step),
+            login_set.spec.template,
+            site=site,
+            restarted_for=digest([data, secrets]),
+            replicas=login_set.spec.replicas,
+            **strategy,
+        ),
     )
 
 

@@ -9,9 +9,10 @@ from slurmoperator.objects.accounting import AccountingSpec
 from slurmoperator.objects.controller import ControllerSpec
 from slurmoperator.objects.nodeset import WorkerTemplate
 from slurmoperator.objects.parts import KeyOfObject, PodTemplatePart
-from slurmoperator.rendering.body import RESTART_ANNOTATION, BodyOwner, merge_metadata
+from slurmoperator.rendering import trying
+from slurmoperator.rendering.body import RESTART_ANNOTATION, BodyOwner, merge_metadata, owned_body
 from slurmoperator.rendering.overlay import merge
-from slurmoperator.rendering.site import SLURM_USER_ID
+from slurmoperator.rendering.site import SLURM_USER_ID, ControlSite
 from slurmruntime.model.objects import JsonDict, JsonObject
 from slurmruntime.values.faults import Fault
 
@@ -41,6 +42,15 @@ _OTHER_REQUESTS: Final[Mapping[str, str]] = {"memory": "16Mi"}
 MARK: Final[JsonObject] = {"name": "slurm-started", "emptyDir": {}}
 MARK_MOUNT: Final[JsonObject] = {"name": MARK["name"], "mountPath": "/var/lib/slurm"}
 """Where slurmd's entry point records that it has run. Not in memory, because it must survive a reboot of the machine."""
+KEYS_VOLUME: Final = "slurm-keys"
+KEYS_MOUNT: Final[JsonObject] = {
+    "name": KEYS_VOLUME,
+    "mountPath": trying.KEYS,
+    "readOnly": True,
+}
+RUN_MOUNT: Final[JsonObject] = {"name": "run", "mountPath": "/run"}
+WANTED_VOLUME: Final = "slurm-wanted"
+PROVEN_VOLUME: Final = "slurm-proven"
 AS_SLURM: Final[JsonObject] = {
     "runAsNonRoot": True,
     "runAsUser": SLURM_USER_ID,
@@ -48,40 +58,60 @@ AS_SLURM: Final[JsonObject] = {
 }
 
 
-def template(
+def workload(
     owner: BodyOwner,
+    kind: str,
+    name: str,
     spec: JsonObject,
-    overrides: PodTemplatePart | WorkerTemplate | None,
+    overrides: PodTemplatePart | None,
     *,
-    restarted_for: str = "",
-    labels: Mapping[str, str] | None = None,
-    priority_class: str = "",
+    site: ControlSite,
+    restarted_for: str,
+    replicas: int = 1,
+    **more: object,
 ) -> JsonDict:
-    """Return a pod template: the user's specification overrides ours, our labels override theirs.
+    """Return the StatefulSet or Deployment of a daemon; in its pod template, the user's specification overrides ours.
 
     Args:
         restarted_for: digest of what the daemon reads only at startup.
-        priority_class: for pods that name none; "" for the cluster's default.
+        more: other fields of its specification.
     """
-    annotations = {"kubectl.kubernetes.io/default-container": owner.app}
-    if restarted_for:
-        annotations[RESTART_ANNOTATION] = restarted_for
-    return {
-        "metadata": merge_metadata(
-            overrides.metadata if overrides else None,
-            labels={**owner.labels, **(labels or {})},
-            annotations=annotations,
-        ),
-        "spec": protect_from_eviction(
-            spec, merge(spec, (overrides.spec if overrides else None) or {}), priority_class
-        ),
+    restarts = {RESTART_ANNOTATION: restarted_for}
+    merged = merge(spec, (overrides.spec if overrides else None) or {})
+    template = {
+        "metadata": metadata(owner, overrides, annotations=restarts),
+        "spec": protect_from_eviction(spec, merged, site.priority_class),
     }
+    body = {
+        "replicas": replicas,
+        "revisionHistoryLimit": 0,
+        "selector": {"matchLabels": owner.selecting},
+        "template": template,
+        **more,
+    }
+    return owned_body(owner, kind, name, api_version="apps/v1", parts={"spec": body})
+
+
+def metadata(
+    owner: BodyOwner,
+    overrides: PodTemplatePart | WorkerTemplate | None,
+    *,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+) -> JsonDict:
+    """Return the metadata of pods: our labels and annotations override the user's."""
+    return merge_metadata(
+        overrides.metadata if overrides else None,
+        labels={**owner.labels, **(labels or {})},
+        annotations={
+            "kubectl.kubernetes.io/default-container": owner.app,
+            **(annotations or {}),
+        },
+    )
 
 
 def protect_from_eviction(ours: JsonObject, spec: JsonObject, priority_class: str) -> JsonDict:
-    """Add requests and a priority class, so that the pods are not evicted first.
-
-    The user's resources and priority win.
+    """Add our requests and a priority class, so that the pods are not evicted first; the user's resources and priority win.
 
     Args:
         ours: our specification, which defines the containers that are ours.
@@ -114,6 +144,17 @@ def _with_requests(container: JsonObject) -> JsonObject:
     if not missing:
         return container
     return {**container, "resources": {**resources, "requests": {**missing, **requests}}}
+
+
+def trial_mounts() -> list[JsonDict]:
+    """Return the mounts of a container that tries files and installs them."""
+    return [
+        {"name": ETC_VOLUME, "mountPath": ETC},
+        {"name": WANTED_VOLUME, "mountPath": trying.WANTED, "readOnly": True},
+        {"name": PROVEN_VOLUME, "mountPath": trying.PROVEN, "readOnly": True},
+        dict(KEYS_MOUNT),
+        dict(RUN_MOUNT),
+    ]
 
 
 def container(name: str, ours: JsonObject, theirs: JsonObject | None) -> JsonDict:

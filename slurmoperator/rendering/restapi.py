@@ -12,7 +12,7 @@ from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.rendering import pods
 from slurmoperator.rendering.access import network, services, tls
 from slurmoperator.rendering.access.tls import RestTls
-from slurmoperator.rendering.body import BodyOwner, owned_body, restart_digest
+from slurmoperator.rendering.body import BodyOwner, restart_digest
 from slurmoperator.rendering.site import ControlSite, configuration_name, controller_faults
 from slurmruntime.crd import restapis
 from slurmruntime.crd.restapis import SLURMRESTD_PORT
@@ -47,25 +47,21 @@ def restapi_bodies(
     require_none(_faults(rest_api, controller))
     owner = BodyOwner(kind="RestApi", metadata=rest_api.metadata, app=_APP)
     name = restapis.service_name(rest_api.metadata.name)
-    # slurmrestd reads the file only at startup, and depends only on what slurmctld cannot reconfigure either.
-    restarted_for = restart_digest(changes.restart_digest(files.files))
-    spec: JsonDict = {
-        "replicas": rest_api.spec.replicas,
-        "revisionHistoryLimit": 0,
-        "selector": {"matchLabels": owner.selecting},
-        "template": pods.template(
-            owner,
-            _specification(rest_api, controller, site, presented, key_step=key_step),
-            rest_api.spec.template,
-            restarted_for=restarted_for,
-            priority_class=site.priority_class,
-        ),
-    }
     return (
         *(tls.tls_bodies(owner, presented) if presented else ()),
         services.for_clients(owner, name, SLURMRESTD_PORT, rest_api.spec.service),
         *network.network_policy(owner, name, site.network),
-        owned_body(owner, "Deployment", name, api_version="apps/v1", parts={"spec": spec}),
+        pods.workload(
+            owner,
+            "Deployment",
+            name,
+            _specification(rest_api, controller, site, presented, key_step=key_step),
+            rest_api.spec.template,
+            site=site,
+            # slurmrestd reads the file only at startup, and depends only on what slurmctld cannot reconfigure either.
+            restarted_for=restart_digest(changes.restart_digest(files.files)),
+            replicas=rest_api.spec.replicas,
+        ),
     )
 
 

@@ -1,13 +1,12 @@
 """Renders a Token: the Secret that holds it."""
 
-import base64
 import re
 from collections.abc import Iterator
 from typing import Final
 
 from slurmoperator.objects.parts import KeyOfObject
 from slurmoperator.objects.token import TokenObject
-from slurmoperator.rendering.body import BodyOwner, owned_body
+from slurmoperator.rendering.body import BodyOwner, owned_secret
 from slurmruntime.model.objects import JsonDict
 from slurmruntime.values.faults import Fault
 
@@ -26,8 +25,7 @@ def token_body(token: TokenObject, signed: str) -> JsonDict:
     """Return the Secret with a signed token."""
     secret = token_secret(token)
     owner = BodyOwner(kind="Token", metadata=token.metadata, app="token")
-    data = {secret.key: base64.b64encode(signed.encode()).decode()}
-    return owned_body(owner, "Secret", secret.name, parts={"type": "Opaque", "data": data})
+    return owned_secret(owner, secret.name, {secret.key: signed.encode()})
 
 
 def token_faults(token: TokenObject) -> Iterator[Fault]:

@@ -4,14 +4,13 @@ haproxy forwards each connection to one of slurmrestd's at the TCP level: the de
 clients. <https://docs.haproxy.org/3.2/configuration.html>, 3.1 or newer for `init-state`.
 """
 
-import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.rendering import pods
-from slurmoperator.rendering.body import BodyOwner, owned_body
+from slurmoperator.rendering.body import BodyOwner, owned_body, owned_secret
 from slurmruntime.crd import restapis
 from slurmruntime.crd.restapis import SLURMRESTD_PORT
 from slurmruntime.model.objects import JsonDict, JsonObject
@@ -103,12 +102,7 @@ def tls_bodies(owner: BodyOwner, tls: RestTls) -> tuple[JsonObject, ...]:
     public = owned_body(owner, "ConfigMap", name, parts={"data": data})
     if tls.secret_data is None:
         return (public,)
-    encoded = {
-        key: base64.b64encode(content).decode() for key, content in sorted(tls.secret_data.items())
-    }
-    return public, owned_body(
-        owner, "Secret", name, parts={"type": "kubernetes.io/tls", "data": encoded}
-    )
+    return public, owned_secret(owner, name, tls.secret_data, type="kubernetes.io/tls")
 
 
 def authorities_body(
@@ -116,8 +110,7 @@ def authorities_body(
 ) -> JsonDict:
     """Return the Secret with the CAs of a RestApi and their keys, which is deleted with it; no pod mounts it."""
     owner = BodyOwner(kind="RestApi", metadata=rest_api.metadata, app="slurmrestd")
-    data = {key: base64.b64encode(content).decode() for key, content in sorted(authorities.items())}
-    return owned_body(owner, "Secret", name, parts={"type": "Opaque", "data": data})
+    return owned_secret(owner, name, authorities)
 
 
 def side_car(image: str, user: JsonObject) -> JsonDict:

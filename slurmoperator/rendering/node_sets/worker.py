@@ -97,9 +97,9 @@ def worker_pod(
     }
     owner = BodyOwner(kind="NodeSet", metadata=node_set.metadata, app=WORKER_APP)
     return {
-        "metadata": pods.template(
-            owner, {}, node_set.spec.template, labels={CLUSTER_LABEL: controller.metadata.name}
-        )["metadata"],
+        "metadata": pods.metadata(
+            owner, node_set.spec.template, labels={CLUSTER_LABEL: controller.metadata.name}
+        ),
         "spec": with_claims(
             node_set,
             key,
@@ -176,30 +176,27 @@ def pin_to_node(key: WorkerKey, specification: JsonDict) -> JsonDict:
     """
     if not isinstance(key, OnNode):
         return specification
-    affinity = specification.get("affinity") or {}
-    only = {"key": "metadata.name", "operator": "In", "values": [key.kube_node]}
-    required = {"nodeSelectorTerms": [{"matchFields": [only]}]}
-    node_affinity = {
-        **(affinity.get("nodeAffinity") or {}),
-        "requiredDuringSchedulingIgnoredDuringExecution": required,
-    }
-    return {**specification, "affinity": {**affinity, "nodeAffinity": node_affinity}}
+    return _on_node(specification, key.kube_node, [{}])
 
 
 def return_to_node(body: JsonObject, kube_node: str) -> JsonDict:
     """Restrict a worker's pod to its previous node, in addition to the user's required node affinity."""
-    spec = body["spec"]
+    node_affinity = (body["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    required = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    terms = required.get("nodeSelectorTerms") or [{}]
+    return {**body, "spec": _on_node(body["spec"], kube_node, terms)}
+
+
+def _on_node(spec: JsonObject, kube_node: str, terms: Sequence[JsonObject]) -> JsonDict:
+    """Return a pod's specification that requires a node which one of the terms selects, too."""
     affinity = spec.get("affinity") or {}
-    user_node_affinity = affinity.get("nodeAffinity") or {}
-    required = user_node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     only = {"key": "metadata.name", "operator": "In", "values": [kube_node]}
-    theirs: Sequence[JsonObject] = required.get("nodeSelectorTerms") or ({},)
-    terms = [{**term, "matchFields": [*(term.get("matchFields") or ()), only]} for term in theirs]
+    required = [{**term, "matchFields": [*(term.get("matchFields") or ()), only]} for term in terms]
     node_affinity = {
-        **user_node_affinity,
-        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
+        **(affinity.get("nodeAffinity") or {}),
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": required},
     }
-    return {**body, "spec": {**spec, "affinity": {**affinity, "nodeAffinity": node_affinity}}}
+    return {**spec, "affinity": {**affinity, "nodeAffinity": node_affinity}}
 
 
 def _specification(
