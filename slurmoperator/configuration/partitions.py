@@ -21,7 +21,7 @@ _FOR_NEW_JOBS: Final = frozenset({"partitionname", "nodes", "state", "default", 
 _CLOSED: Final = "INACTIVE"
 _MOST_PARTITIONS: Final = 3
 """How many partitions a message explains at most."""
-MOST_JOBS: Final = 5
+_MOST_JOBS: Final = 5
 """Jobs of one partition that a message names."""
 
 
@@ -29,12 +29,9 @@ MOST_JOBS: Final = 5
 class JobsOfPartition:
     """The live jobs that have a partition, perhaps among others."""
 
-    running: int = 0
-    """Including suspended and completing ones."""
-    waiting: int = 0
-    first_running: tuple[str, ...] = ()
-    """Ids, at most `MOST_JOBS`."""
-    first_waiting: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
+    """Their ids, those of suspended and completing ones included."""
+    waiting: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,24 +141,21 @@ def _why(name: str, state: str, jobs: JobsOfPartition, trouble: str, *, is_free:
     if is_free:
         return f"{start} until slurmctld accepts no more jobs for it"
     counts = [
-        f"{number} {job_state} ({_list(ids, number)})"
-        for number, job_state, ids in (
-            (jobs.running, "running", jobs.first_running),
-            (jobs.waiting, "pending", jobs.first_waiting),
-        )
-        if number
+        f"{len(ids)} {job_state} ({_list(ids)})"
+        for job_state, ids in (("running", jobs.running), ("pending", jobs.waiting))
+        if ids
     ]
     text = f"{start} until no job has it: {', '.join(counts)}"
     if jobs.waiting:
         text += (
             f"; cancel pending jobs with `scancel --partition={name} --state=PENDING`, or move each with"
-            f" `scontrol update jobid={jobs.first_waiting[0]} partition=OTHER`"
+            f" `scontrol update jobid={jobs.waiting[0]} partition=OTHER`"
         )
     return text
 
 
-def _list(ids: Sequence[str], number: int) -> str:
-    return ", ".join((*ids, *(["…"] if number > len(ids) else [])))
+def _list(ids: Sequence[str]) -> str:
+    return ", ".join((*ids[:_MOST_JOBS], *(["…"] if len(ids) > _MOST_JOBS else [])))
 
 
 def _names(text: str) -> Iterator[Setting]:

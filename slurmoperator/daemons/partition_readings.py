@@ -7,7 +7,6 @@ from typing import Final
 
 from bridge.slurm import nodes, queue
 from slurmoperator.configuration.partitions import (
-    MOST_JOBS,
     NOT_READ,
     JobsOfPartition,
     PartitionReading,
@@ -129,13 +128,9 @@ async def _read_partitions(slurm: SlurmClient, names: frozenset[str]) -> SlurmPa
     jobs_of: dict[str, JobsOfPartition] = {}
     for name in sorted(names):
         in_partition = [job for job in jobs.live if name in job.partitions]
-        running = [str(job.id) for job in in_partition if not job.waits]
-        waiting = [str(job.id) for job in in_partition if job.waits]
         jobs_of[name] = JobsOfPartition(
-            running=len(running),
-            waiting=len(waiting),
-            first_running=tuple(running[:MOST_JOBS]),
-            first_waiting=tuple(waiting[:MOST_JOBS]),
+            running=tuple(str(job.id) for job in in_partition if not job.waits),
+            waiting=tuple(str(job.id) for job in in_partition if job.waits),
         )
     return SlurmPartitions(
         states={partition.name: partition.state for partition in listed if partition.name in names},

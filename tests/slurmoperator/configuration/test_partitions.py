@@ -19,8 +19,8 @@ OLD = (
     "PartitionName=all Nodes=ALL\n"
 )
 NEW = "PartitionName=all Nodes=ALL Default=YES\n"
-RUNS = JobsOfPartition(running=1, first_running=("7",))
-WAITS = JobsOfPartition(waiting=7, first_waiting=("8", "9", "10", "11", "12"))
+RUNS = JobsOfPartition(running=("7",))
+WAITS = JobsOfPartition(waiting=tuple(map(str, range(8, 15))))
 CLOSED = NEW + "PartitionName=old State=INACTIVE OverSubscribe=NO\n"
 
 
