@@ -77,7 +77,11 @@ class KeyRings:
         referring = self._referring(namespace, ring.key)
         return replace(
             requested,
-            elsewhere=tuple(_label(part) for part in referring if _is_external(part)),
+            elsewhere=tuple(
+                _label(watched)
+                for watched in referring
+                if (part := _referring_object(watched)) and part.spec.external
+            ),
             holders=tuple(await self._holders(namespace, ring, referring)),
             unwritable=ring.unwritable,
         )
@@ -125,8 +129,8 @@ class KeyRings:
             and (
                 part.parsed is None
                 or (
-                    isinstance(part.parsed, ControllerObject | AccountingObject)
-                    and rotation.names_key(part.parsed.spec.slurm_key_ref, key)
+                    (parsed := _referring_object(part)) is not None
+                    and rotation.names_key(parsed.spec.slurm_key_ref, key)
                 )
             )
         ]
@@ -143,7 +147,12 @@ class KeyRings:
         if any(creator.step != ring.step for creator in creators):
             return creators
         pods = await lists.listing(self.kube, _PODS, namespace=namespace)
-        return [*creators, *_of_pods(pods, ring.key)]
+        return creators + [
+            KeyHolder(name=f"pod {pod.metadata.name}", step=step)
+            for pod in pods
+            if pod.status.phase not in _OVER
+            for step in sorted(mounted_steps(pod.spec, ring.key))
+        ]
 
     async def _of_node_sets(
         self, namespace: str, referring: Sequence[WatchedPart]
@@ -185,16 +194,9 @@ def _reported_steps(referring: Sequence[WatchedPart]) -> Iterator[KeyHolder]:
             yield KeyHolder(name=f"{_label(part)} (it cannot be read)", step=None)
 
 
-def _of_pods(pods: Sequence[_Pod], key: KeyOfObject) -> Iterator[KeyHolder]:
-    for pod in pods:
-        if pod.status.phase not in _OVER:
-            for step in sorted(mounted_steps(pod.spec, key)):
-                yield KeyHolder(name=f"pod {pod.metadata.name}", step=step)
-
-
-def _is_external(watched: WatchedPart) -> bool:
+def _referring_object(watched: WatchedPart) -> ControllerObject | AccountingObject | None:
     part = watched.parsed
-    return isinstance(part, ControllerObject | AccountingObject) and part.spec.external
+    return part if isinstance(part, ControllerObject | AccountingObject) else None
 
 
 def _is_refused(node_set: WatchedNodeSet) -> bool:

@@ -6,6 +6,7 @@ gone. The objects that refer to them are read from the API server, not from a ca
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -96,24 +97,14 @@ def dependents(kind: str, name: str, neighbours: Sequence[Neighbour]) -> Iterato
 
 def _served_only_by(rest_api: str, neighbours: Sequence[Neighbour]) -> str:
     """Return the Controller that has no other working RestApi than this; "" if there is none."""
-    own = next(
-        (
-            neighbour
-            for neighbour in neighbours
-            if (neighbour.kind, neighbour.name) == ("RestApi", rest_api)
-        ),
-        None,
-    )
+    rest_apis = [neighbour for neighbour in neighbours if neighbour.kind == "RestApi"]
+    own = next((other for other in rest_apis if other.name == rest_api), None)
     if own is None or own.is_unreadable or not own.replicas:
         return ""
-    others = (
-        neighbour
-        for neighbour in neighbours
-        if neighbour.kind == "RestApi" and neighbour.name != rest_api
-    )
     has_another = any(
         other.controller == own.controller and other.replicas and not other.is_deleting
-        for other in others
+        for other in rest_apis
+        if other.name != rest_api
     )
     return "" if has_another else own.controller
 
@@ -142,24 +133,12 @@ class DeletionFacts:
     """What exists of all that may have been created for it; none if the namespace is not served any more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeletionPlan:
-    """What becomes of a deleted object."""
-
-    detaches: bool = False
-    """Whether what was created for it is detached from it first."""
-    waits: str = ""
-    """What it waits for; "" if it may go."""
-
-
-def plan_leaving(facts: DeletionFacts) -> DeletionPlan:
-    """Return whether a deleted object may go: only once nothing that is known, or cannot be read, needs it."""
+def why_waiting(facts: DeletionFacts) -> str:
+    """Return what a deleted object waits for; "" if it may go: nothing that is known, or cannot be read, needs it."""
     if facts.is_orphaning:
-        return DeletionPlan(detaches=True)
+        return ""
     blockers = list(dependents(facts.kind, facts.name, facts.neighbours))
-    if blockers and not _is_detached(facts):
-        return DeletionPlan(waits=explain(blockers))
-    return DeletionPlan()
+    return explain(blockers) if blockers and not _is_detached(facts) else ""
 
 
 def _is_detached(facts: DeletionFacts) -> bool:
@@ -183,12 +162,12 @@ async def release(client: KubeClient, watched: WatchedPart) -> str:
     own = PART_KINDS[watched.kind]
     if not own.has_finalizer(watched):
         return ""
-    plan = plan_leaving(await _gather(client, watched))
-    if plan.detaches:
+    waits = why_waiting(await _gather(client, watched))
+    if watched.is_orphaning:
         await _detach(client, watched)
-    if not plan.waits:
+    if not waits:
         await own.remove_finalizer(client, watched)
-    return plan.waits
+    return waits
 
 
 async def _gather(client: KubeClient, watched: WatchedPart) -> DeletionFacts:
@@ -198,17 +177,13 @@ async def _gather(client: KubeClient, watched: WatchedPart) -> DeletionFacts:
     )
     if watched.is_orphaning:
         return facts
-    neighbours = await _neighbours(client, meta.namespace)
-    return replace(facts, neighbours=tuple(neighbours), children=await _children(client, watched))
-
-
-async def _children(client: KubeClient, watched: WatchedPart) -> tuple[OwnershipMetadata, ...]:
-    bodies = leftovers(watched.kind, watched.metadata, ())
+    facts = replace(facts, neighbours=tuple(await _neighbours(client, meta.namespace)))
+    bodies = leftovers(watched.kind, meta, ())
     try:
         children = [await writes.find(client, body) for body in bodies]
     except errors.Forbidden:
-        return ()  # the namespace is not served any more
-    return tuple(child for child in children if child is not None)
+        return facts  # the namespace is not served any more
+    return replace(facts, children=tuple(filter(None, children)))
 
 
 async def _detach(client: KubeClient, watched: WatchedPart) -> None:
@@ -222,22 +197,16 @@ async def _detach(client: KubeClient, watched: WatchedPart) -> None:
 
 
 async def _neighbours(client: KubeClient, namespace: str) -> list[Neighbour]:
-    return [
-        neighbour
-        for kind, plural in _READ.items()
-        for neighbour in await lists.listing(
-            client, _resource_kind(kind, plural), namespace=namespace
+    neighbours: list[Neighbour] = []
+    for kind, plural in _READ.items():
+        resource_kind = ResourceKind(
+            path=paths.collection(API_VERSION, plural),
+            read=partial(_read, kind),
+            key=lambda neighbour: neighbour.name,
+            version=lambda _: "",
         )
-    ]
-
-
-def _resource_kind(kind: str, plural: str) -> ResourceKind[Neighbour]:
-    return ResourceKind(
-        path=paths.collection(API_VERSION, plural),
-        read=lambda body: _read(kind, body),
-        key=lambda neighbour: neighbour.name,
-        version=lambda _: "",
-    )
+        neighbours += await lists.listing(client, resource_kind, namespace=namespace)
+    return neighbours
 
 
 def _read(kind: str, body: Json) -> Neighbour:

@@ -63,17 +63,8 @@ _LINE: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Daemon:
-    """A daemon that judges its files."""
-
-    name: str
-    file: str
-    """The file that contains lines of users."""
-
-
-_SLURMCTLD: Final = _Daemon("slurmctld", "slurm.conf")
-_SLURMDBD: Final = _Daemon("slurmdbd", slurmdbd_conf.FILE)
+_FILES: Final = {"slurmctld": "slurm.conf", "slurmdbd": slurmdbd_conf.FILE}
+"""The file of each daemon that contains lines of users."""
 
 
 def of_slurmctld(
@@ -82,18 +73,14 @@ def of_slurmctld(
     node_sets: Iterable[NodeSetObject],
     user_lines: Iterable[UserLine],
 ) -> FilesVerdict:
-    """Return what slurmctld makes of files and of its workers' nodes; an external one is not asked.
-
-    Args:
-        user_lines: the lines of the files that users wrote.
-    """
+    """Return what slurmctld makes of files, of which users wrote some lines, and of its workers' nodes; an external one is not asked."""
     is_external, in_force = facts.part.spec.external, facts.in_force
     files = desired if is_external else _name_write(desired, facts.last, facts.now)
     if is_external or (in_force is not None and in_force.is_proven_to_be(files)):
         trial = TrialVerdict(outcome=TrialOutcome.TAKEN)
     else:
-        trial = combine([_log_verdict(pod, files.tag) for pod in facts.pods], _SLURMCTLD.name)
-    judged = _judge(facts, files, trial, _SLURMCTLD, user_lines)
+        trial = combine([_log_verdict(pod, files.tag) for pod in facts.pods], "slurmctld")
+    judged = _judge(facts, files, trial, "slurmctld", user_lines)
     nodes = _try_nodes(facts, files, node_sets)
     is_pending = judged.is_pending or (
         nodes.awaited is not None and _is_soon(nodes.awaited, facts.now)
@@ -107,14 +94,14 @@ def of_slurmdbd(
 ) -> FilesVerdict:
     """Return what slurmdbd makes of a slurmdbd.conf."""
     verdicts = [start_verdict(pod.status, pod.name, desired.tag) for pod in facts.pods]
-    return _judge(facts, desired, combine(verdicts, _SLURMDBD.name), _SLURMDBD, user_lines)
+    return _judge(facts, desired, combine(verdicts, "slurmdbd"), "slurmdbd", user_lines)
 
 
 def _judge(
     facts: ControllerFacts | AccountingFacts,
     desired: ConfigurationSet,
     trial: TrialVerdict,
-    daemon: _Daemon,
+    daemon: str,
     user_lines: Iterable[UserLine],
 ) -> FilesVerdict:
     """Explain a daemon's verdict on files, and decide which files it has until it takes them."""
@@ -133,10 +120,10 @@ def _judge(
     if trial.outcome is TrialOutcome.REFUSED:
         refused = refusals.explain(
             trial.message,
-            daemon.name,
+            daemon,
             user_lines,
-            wanted=desired.files.get(daemon.file, ""),
-            in_force=before.files.files.get(daemon.file, "") if before else "",
+            wanted=desired.files.get(_FILES[daemon], ""),
+            in_force=before.files.files.get(_FILES[daemon], "") if before else "",
         )
     is_in_force = served.is_proven and not (refused and served.files.digest == desired.digest)
     return FilesVerdict(
@@ -171,12 +158,7 @@ def _pods_to_nudge(facts: ControllerFacts, awaited: PendingVerdict | None) -> It
 def _name_write(
     desired: ConfigurationSet, last: ConfigurationSet | None, now: datetime
 ) -> ConfigurationSet:
-    """Return files with the name of their write: the last one if it wrote the same, else a new one.
-
-    Args:
-        last: the files that were desired last; None if there are none.
-        now: names a new write, because no two writes have the same time.
-    """
+    """Return files with the name of their write: that of the last if it wrote the same, else the time, as no two writes share one."""
     is_same = last is not None and last.write != UNNAMED_WRITE and last.digest == desired.digest
     return replace(desired, write=last.write if last and is_same else now.isoformat())
 
@@ -220,28 +202,22 @@ def combine(verdicts: Sequence[TrialVerdict], daemon: str) -> TrialVerdict:
 
 def start_verdict(status: PodStatus, name: str, tag: str) -> TrialVerdict:
     """Return a slurmdbd's verdict on its file: it has taken one only when it serves with it."""
-    trial, daemon = (
-        next(
-            (container for container in status.containers if container.name == container_name),
-            ContainerStatus(),
-        )
-        for container_name in (accounting.CONFIGURATION, accounting.SLURMDBD)
-    )
+    by_name = {container.name: container for container in reversed(status.containers)}
+    trial = by_name.get(accounting.CONFIGURATION, ContainerStatus())
     judged = verdict(trial.termination_message, tag)
     if judged.outcome is TrialOutcome.NOT_TRIED:
         return replace(judged, message=f"pod {name} is about to try it")
-    if judged.outcome is TrialOutcome.TAKEN and not daemon.ready:
+    is_serving = by_name.get(accounting.SLURMDBD, ContainerStatus()).ready
+    if judged.outcome is TrialOutcome.TAKEN and not is_serving:
         message = f"slurmdbd of pod {name} can read it, but does not serve yet"
         return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, message=message, is_pending=True)
     return judged
 
 
 def _log_verdict(pod: TrialPod, tag: str) -> TrialVerdict:
-    if not pod.status.is_running(RECONFIGURE) or pod.trouble:
+    if why := _why_unread(pod):
         is_pending = not pod.status.is_running(RECONFIGURE)
-        return TrialVerdict(
-            outcome=TrialOutcome.NOT_TRIED, message=_why_unread(pod), is_pending=is_pending
-        )
+        return TrialVerdict(outcome=TrialOutcome.NOT_TRIED, message=why, is_pending=is_pending)
     judged = verdict(pod.log, tag)
     if judged.outcome is TrialOutcome.NOT_TRIED:
         return replace(judged, message=f"pod {pod.name} is about to try it")
@@ -268,27 +244,22 @@ def _try_nodes(
     refused: dict[str, str] = {}
     unknown = "" if facts.pods else _NO_POD
     for pod in facts.pods:
-        unfit = None
-        if pod.status.is_running(RECONFIGURE) and not pod.trouble:
-            unfit = unfit_nodes(pod.log, files.tag)
+        why = _why_unread(pod)
+        unfit = None if why else unfit_nodes(pod.log, files.tag)
         if unfit is None:
-            unknown = _why_unread(pod) or f"pod {pod.name} is about to try it"
+            unknown = why or f"pod {pod.name} is about to try it"
         refused |= unfit or {}
     lines = frozenset(files.files["slurm.conf"].split("\n"))
     trials: dict[str, ConfTrial] = {}
     for node_set in candidates:
-        trial = _conf_trial(node_set, unknown or refused.get(node_digest(node_set), ""))
+        doubt = unknown
         if f"#{node_line(node_set)}" not in lines:
-            message = (
-                f"Controller {facts.part.metadata.name} has not accepted it: see its conditions"
-            )
-            trial = replace(trial, is_known=False, words=message)
-        elif unknown:
-            trial = replace(trial, is_known=False)
-        trials[node_set.metadata.uid] = trial
+            doubt = f"Controller {facts.part.metadata.name} has not accepted it: see its conditions"
+        words = doubt or refused.get(node_digest(node_set), "")
+        trials[node_set.metadata.uid] = _conf_trial(node_set, words, is_known=not doubt)
     awaited = _await(facts.awaited_nodes, files.tag, facts.now) if unknown else None
     return NodeTrials(trials=trials, awaited=awaited)
 
 
-def _conf_trial(node_set: NodeSetObject, words: str) -> ConfTrial:
-    return ConfTrial(extra_conf=node_set.spec.extra_conf, is_known=True, words=words)
+def _conf_trial(node_set: NodeSetObject, words: str, *, is_known: bool = True) -> ConfTrial:
+    return ConfTrial(extra_conf=node_set.spec.extra_conf, is_known=is_known, words=words)

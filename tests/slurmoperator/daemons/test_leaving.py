@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from slurmoperator.daemons.leaving import (
     DeletionFacts,
-    DeletionPlan,
     Neighbour,
     dependents,
     explain,
-    plan_leaving,
+    why_waiting,
 )
 from slurmoperator.daemons.part import FINALIZER
 from slurmoperator.objects.labels import MANAGER
@@ -110,26 +109,18 @@ leaving_facts = st.builds(
 
 @given(leaving_facts)
 def test_whatever_was_read_nothing_goes_while_somebody_may_need_it(facts: DeletionFacts) -> None:
-    plan = plan_leaving(facts)
+    waits = why_waiting(facts)
 
-    assert facts.is_orphaning is plan.detaches
     owned = any(owner.uid == "uid" for child in facts.children for owner in child.owner_references)
     if facts.is_orphaning or (facts.children and not owned):
-        return  # what was made for it stays
+        assert not waits  # what was made for it stays
+        return
     needed = [*dependents(facts.kind, facts.name, facts.neighbours)]
-    assert bool(needed) is bool(plan.waits)
+    assert bool(needed) is bool(waits)
     if facts.kind == "Controller" and any(
         other.is_unreadable and other.kind == "NodeSet" for other in facts.neighbours
     ):
-        assert plan.waits, "a NodeSet that cannot be read may be one of its own"
-
-
-@given(leaving_facts)
-def test_nothing_is_taken_from_an_object_that_waits(facts: DeletionFacts) -> None:
-    assert plan_leaving(facts) in (
-        DeletionPlan(detaches=facts.is_orphaning),
-        DeletionPlan(waits=plan_leaving(facts).waits),
-    )
+        assert waits, "a NodeSet that cannot be read may be one of its own"
 
 
 def workers(name: str = "site") -> Manifest:
