@@ -13,7 +13,6 @@ from bridge.settings.schema import Settings
 from slurmoperator.clusters.assembly import SlurmClusters, wait_for
 from slurmoperator.daemons.acting import KeySource
 from slurmoperator.daemons.assembly import ControlPlane
-from slurmoperator.daemons.loop import NamespaceRules
 from slurmoperator.keys import host_keys
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.assembly import NodeSets
@@ -59,10 +58,8 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             node_sets.watched,
             site,
             keys=KeySource(random_bytes=secrets.token_bytes, host_keys=host_keys.generate),
-            rules=NamespaceRules(
-                served=NamespaceScope(frozenset(operator.namespaces)),
-                tokens=TokenPolicy(users=operator.token_users, longest_s=operator.token_longest_s),
-            ),
+            served=NamespaceScope(frozenset(operator.namespaces)),
+            tokens=TokenPolicy(users=operator.token_users, longest_s=operator.token_longest_s),
             tried=node_sets.tried,
         )
 

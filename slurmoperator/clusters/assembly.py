@@ -39,8 +39,10 @@ class SlurmClusters:
     async def control(self, stop: asyncio.Event) -> None:
         """Reconcile SlurmClusters while this process leads."""
         program = self._program
-        if not await self._is_synced(stop):
-            return
+        parts = (cache.synced for cache in self._parts.values())
+        for synced in (self._clusters.synced, *parts, self._node_sets.synced):
+            if not await wait_for(synced, stop):
+                return
         loop = ClusterLoop(
             kube=program.kube,
             clusters=self._clusters,
@@ -50,14 +52,6 @@ class SlurmClusters:
             process=program.process,
         )
         await loop.run(stop)
-
-    async def _is_synced(self, stop: asyncio.Event) -> bool:
-        """Wait until all caches are synced; return False if `stop` came first."""
-        parts = (cache.synced for cache in self._parts.values())
-        for synced in (self._clusters.synced, *parts, self._node_sets.synced):
-            if not await wait_for(synced, stop):
-                return False
-        return True
 
 
 async def wait_for(event: asyncio.Event, stop: asyncio.Event) -> bool:

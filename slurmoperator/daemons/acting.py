@@ -1,6 +1,6 @@
 """Carries out the plan of an object of the control plane, in named steps: it decides nothing."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -130,36 +130,23 @@ class PartActing:
             ("RotateKey", self._rotate_key, True),
         )
         for name, step, stops in steps:
-            outcome = await self._take(name, step, case, outcome)
+            try:
+                await step(case)
+            except _NotOurs as error:
+                outcome = replace(outcome, refused=str(error), refused_reason="NotOurs")
+            except Refusal as refusal:
+                outcome = replace(outcome, refused=refusal.text)
+            except PEER_ERRORS as error:
+                _log.info("part.step_failed", step=name, error=str(error))
+                outcome = replace(outcome, failure=outcome.failure or error)
             if stops and outcome.is_cut_short:
                 break
-        seen = None
-        if outcome.refused_reason != "NotOurs":
-            seen = await self._workloads(plan)
-        return replace(
-            outcome,
-            watched=case.watched,
-            notes=case.reasons(Ownership.NOT_SERVED),
-            workloads=seen,
-        )
-
-    async def _take(
-        self,
-        name: str,
-        step: Callable[[_Case], Awaitable[None]],
-        case: _Case,
-        outcome: PartOutcome,
-    ) -> PartOutcome:
-        try:
-            await step(case)
-        except _NotOurs as error:
-            return replace(outcome, refused=str(error), refused_reason="NotOurs")
-        except Refusal as refusal:
-            return replace(outcome, refused=refusal.text)
-        except PEER_ERRORS as error:
-            _log.info("part.step_failed", step=name, error=str(error))
-            return replace(outcome, failure=outcome.failure or error)
-        return outcome
+        outcome = replace(outcome, watched=case.watched, notes=case.reasons(Ownership.NOT_SERVED))
+        if outcome.refused_reason == "NotOurs":
+            return outcome
+        rendered = [body for body in plan.bodies if body["kind"] in WORKLOADS]
+        seen = [await read_workload(self._kube, body) for body in rendered]
+        return replace(outcome, workloads=tuple(seen))
 
     # -- steps ------------------------------------------------------------------------------------
 
@@ -177,7 +164,6 @@ class PartActing:
             case.watched = await own.add_finalizer(self._kube, cache, case.watched)
 
     async def _create_keys(self, case: _Case) -> None:
-        """Create missing keys, unless daemons may already use them."""
         plan = case.plan
         has_run = any(
             verdict.body["kind"] in WORKLOADS and verdict.ownership is not Ownership.ABSENT
@@ -233,22 +219,12 @@ class PartActing:
         await owned_objects.withdraw(self._kube, case.plan.unwanted, case.owner)
 
     async def _rotate_key(self, case: _Case) -> None:
-        """Write the next step of a Controller's key if it is due."""
         ring, decision = case.plan.ring, case.plan.rotation
         if ring is None or decision is None or decision.writes is None:
             return
         namespace = case.watched.metadata.namespace
         await self._sources.key_rings.write(namespace, ring, decision.writes)
         self._wake(namespace)
-
-    async def _workloads(self, plan: PartPlan) -> tuple[WorkloadState, ...]:
-        return tuple(
-            [
-                await read_workload(self._kube, body)
-                for body in plan.bodies
-                if body["kind"] in WORKLOADS
-            ]
-        )
 
 
 def _remember(awaited: dict[str, PendingVerdict], uid: str, pending: PendingVerdict | None) -> None:
@@ -272,27 +248,22 @@ async def read_workload(kube: KubeClient, body: JsonObject) -> WorkloadState:
             is_updated=False,
             waits=("it does not exist",),
         )
-    status = workload.status
+    status, namespace = workload.status, workload.metadata.namespace
     state = WorkloadState(
         name=f"{body['kind']} {workload.metadata.name}",
         desired=workload.spec.replicas,
         ready=status.ready_replicas,
         pods=status.replicas,
         is_updated=workload.is_observed and status.updated_replicas >= workload.spec.replicas,
+        deleted_claims=await deleted_claims.find_deleted(kube, namespace, [*_claims(body)]),
     )
-    deleted = await deleted_claims.find_deleted(kube, workload.metadata.namespace, [*_claims(body)])
-    state = replace(state, deleted_claims=deleted)
     if state.is_ready:
         return state
     labels = body["spec"]["selector"]["matchLabels"]
-    waits = await _waits(kube, workload.metadata.namespace, labels)
-    return replace(state, waits=waits)
-
-
-async def _waits(kube: KubeClient, namespace: str, labels: Mapping[str, str]) -> tuple[str, ...]:
     pods = await read_pods(kube, namespace, labels, most=_MOST_PODS)
     waits = [f"pod {pod.metadata.name}: {why}" for pod in pods for why in why_not_ready(pod.status)]
-    return tuple(faults.shortened(wait, _LONGEST_WAIT) for wait in waits[:_MOST_WAITS])
+    shown = tuple(faults.shortened(wait, _LONGEST_WAIT) for wait in waits[:_MOST_WAITS])
+    return replace(state, waits=shown)
 
 
 def _claims(body: JsonObject) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Final
 from bridge.reconcile.informers import retry_service, watch_service
 from bridge.reconcile.program import Program
 from slurmoperator.daemons.acting import KeySource
-from slurmoperator.daemons.loop import ControlLoop, NamespaceRules
+from slurmoperator.daemons.loop import ControlLoop
 from slurmoperator.daemons.part import (
     PARTS,
     WATCHED_WORKLOADS,
@@ -14,11 +14,12 @@ from slurmoperator.daemons.part import (
     PartCaches,
     WatchedPart,
 )
+from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.conf_trials import ConfTrials
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.labels import MADE_BY_US
-from slurmoperator.rendering.site import ControlSite
+from slurmoperator.rendering.site import ControlSite, NamespaceScope
 from slurmruntime.kube.cache import Cache
 from slurmruntime.process.lifetime import Service
 
@@ -35,7 +36,8 @@ class ControlPlane:
         site: ControlSite,
         *,
         keys: KeySource,
-        rules: NamespaceRules,
+        served: NamespaceScope,
+        tokens: TokenPolicy,
         tried: ConfTrials,
     ) -> None:
         """Prepare the caches; the caller keeps that of NodeSets up to date."""
@@ -43,7 +45,8 @@ class ControlPlane:
         self._node_sets = node_sets
         self._site = site
         self._keys = keys
-        self._rules = rules
+        self._served = served
+        self._policy = tokens
         self._tried = tried
         self._parts: dict[str, Cache[WatchedPart]] = {
             kind: Cache(watched, program.set_aside) for kind, watched in PARTS.items()
@@ -73,18 +76,14 @@ class ControlPlane:
 
     def parts(self) -> tuple[Service, ...]:
         """Return the services of every replica, leading or not. Its readiness depends on the watches."""
+        parts, workloads = self._parts, self._workloads
         return (
-            *(
-                watch_service(self._program, f"{kind} objects", cache)
-                for kind, cache in self._parts.items()
-            ),
+            *(watch_service(self._program, f"{kind} objects", parts[kind]) for kind in parts),
             *(
                 watch_service(self._program, f"{kind} objects", cache, label_selector=MADE_BY_US)
-                for kind, cache in self._workloads.items()
+                for kind, cache in workloads.items()
             ),
-            retry_service(
-                "control plane set aside", (*self._parts.values(), *self._workloads.values())
-            ),
+            retry_service("control plane set aside", (*parts.values(), *workloads.values())),
         )
 
     async def control(self, stop: asyncio.Event) -> None:
@@ -93,13 +92,17 @@ class ControlPlane:
         caches = PartCaches(
             parts=self._parts, workloads=self._workloads.values(), node_sets=self._node_sets
         )
-        await caches.synced()
+        synced = [cache.synced for cache in self._parts.values()]
+        synced += [cache.synced for cache in self._workloads.values()]
+        for event in (*synced, self._node_sets.synced):
+            await event.wait()
         loop = ControlLoop(
             ControlPeers(kube=program.kube, slurms=program.slurm_of, tried=self._tried),
             caches,
             self._site,
             keys=self._keys,
-            rules=self._rules,
+            served=self._served,
+            tokens=self._policy,
             process=program.process,
         )
         await loop.run(stop, workers=_WORKERS)

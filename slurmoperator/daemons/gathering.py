@@ -1,8 +1,8 @@
 """Reads the facts about an object of the control plane: the caches and, for what they do not have, the API server. It decides nothing."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
@@ -29,13 +29,12 @@ from slurmoperator.daemons.situation import (
 from slurmoperator.keys import naming, rings, rotation, secrets
 from slurmoperator.keys.rotation import KEY_CONDITION, KeyRing, RotationFacts
 from slurmoperator.keys.token_policy import TokenPolicy
-from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.objects.accounting import AccountingObject
 from slurmoperator.objects.controller import ControllerObject
 from slurmoperator.objects.labels import selecting
 from slurmoperator.objects.loginset import LoginSetObject
 from slurmoperator.objects.nodeset import NodeSetObject
-from slurmoperator.objects.parts import KeyOfObject
+from slurmoperator.objects.parts import KeyOfObject, condition_of
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.objects.token import TokenObject
 from slurmoperator.rendering import accounting, trying
@@ -121,15 +120,21 @@ class PartGathering:
                 return await self._of_token(part)
 
     async def _of_controller(self, part: ControllerObject) -> ControllerFacts:
-        meta, now = part.metadata, self._clock.now()
+        meta, now, sources = part.metadata, self._clock.now(), self._sources
         reference = part.spec.accounting_ref
         watched = list(self._sets_in.get(meta.namespace))
-        node_sets = tuple(_of_cluster(watched, meta.name))
+        readable = [node_set.parsed for node_set in watched if node_set.parsed]
+        node_sets = tuple(
+            node_set for node_set in readable if node_set.spec.controller_ref.name == meta.name
+        )
         in_force = await self._in_force(part)
         wanted = await self._data(
             "configmaps", meta.namespace, wanted_configuration_name(meta.name)
         )
-        last = None if wanted is None else _written(wanted)
+        last = None
+        if wanted is not None:  # one of its files names the write
+            files = {name: content for name, content in wanted.items() if name != trying.WRITE_FILE}
+            last = ConfigurationSet(files=files, write=wanted.get(trying.WRITE_FILE, UNNAMED_WRITE))
         maps = {
             name: await self._data("configmaps", meta.namespace, name) for name in config_maps(part)
         }
@@ -140,7 +145,6 @@ class PartGathering:
         accounting_part = (
             self._find("Accounting", meta.namespace, reference.name) if reference else None
         )
-        sources = self._sources
         ring = await self._ring(meta.namespace, part.spec.slurm_key_ref)
         return ControllerFacts(
             part=part,
@@ -159,7 +163,7 @@ class PartGathering:
             used_secrets=self._used_secrets(part),
             in_force=in_force,
             last=last,
-            partitions=self._sources.partitions.last(meta.uid),
+            partitions=sources.partitions.last(meta.uid),
             pods=pods,
             awaited=sources.awaited.get(meta.uid),
             awaited_nodes=sources.awaited_nodes.get(meta.uid),
@@ -167,24 +171,18 @@ class PartGathering:
 
     async def _of_accounting(self, part: AccountingObject) -> AccountingFacts:
         meta, storage = part.metadata, part.spec.storage_config
-        ring = await self._ring(meta.namespace, part.spec.slurm_key_ref)
         facts = AccountingFacts(
             part=part,
             site=self._site,
             now=self._clock.now(),
-            ring=ring,
+            ring=await self._ring(meta.namespace, part.spec.slurm_key_ref),
             used_secrets=self._used_secrets(part),
         )
         if part.spec.external or storage is None:
             return facts
-        password = storage.password_key_ref.name
-        return AccountingFacts(
-            part=part,
-            site=self._site,
-            now=facts.now,
-            ring=ring,
-            used_secrets=facts.used_secrets,
-            password=await self._data("secrets", meta.namespace, password),
+        return replace(
+            facts,
+            password=await self._data("secrets", meta.namespace, storage.password_key_ref.name),
             in_force=await self._slurmdbd_conf(part),
             pods=await self._pods(meta, accounting.SLURMDBD, reads_logs=False),
             awaited=self._sources.awaited.get(meta.uid),
@@ -193,13 +191,11 @@ class PartGathering:
     async def _of_rest_api(self, part: RestApiObject) -> RestApiFacts:
         namespace, now = part.metadata.namespace, self._clock.now()
         controller = self._controller(namespace, part.spec.controller_ref.name)
+        facts = RestApiFacts(part=part, site=self._site, now=now, controller=controller)
         if controller is None:
-            return RestApiFacts(part=part, site=self._site, now=now)
-        return RestApiFacts(
-            part=part,
-            site=self._site,
-            now=now,
-            controller=controller,
+            return facts
+        return replace(
+            facts,
             in_force=await self._in_force(controller),
             tls=await self._sources.certificates.read(part),
             ring=await self._ring(namespace, controller.spec.slurm_key_ref),
@@ -252,12 +248,9 @@ class PartGathering:
     async def _rotation(self, part: ControllerObject, ring: KeyRing) -> RotationFacts:
         """Read what the next step of a Controller's key depends on; its users only while that matters."""
         requested = rotation.requested(ring.step, part.metadata.annotations)
-        in_force = (
-            condition.message
-            for condition in part.status.conditions
-            if (condition.type, condition.status) == (KEY_CONDITION, "True")
-        )
-        if not rotation.is_open(requested.step, requested.wanted, next(in_force, "")):
+        last = condition_of(part.status.conditions, KEY_CONDITION)
+        in_force = last.message if last and last.status == "True" else ""
+        if not rotation.is_open(requested.step, requested.wanted, in_force):
             return requested
         return await self._sources.key_rings.read_users(part.metadata.namespace, ring, requested)
 
@@ -282,19 +275,22 @@ class PartGathering:
             for cache in self._caches.workloads
             for owned in cache.values()
         }
+
+        def has_users(other: WatchedPart) -> bool:
+            if other.kind == "Controller" and other.metadata.name in with_workers:
+                return True
+            accepted = condition_of(other.status.conditions, "Accepted")
+            is_accepted = accepted is not None and accepted.status == "True"
+            is_used = is_accepted or other.metadata.uid in with_daemons
+            return is_used and other.metadata.uid != part.metadata.uid
+
         return frozenset(
             key.secret
             for cache in self._caches.parts.values()
             for other in cache.values()
             if other.metadata.namespace == namespace
             and isinstance(other.parsed, ControllerObject | AccountingObject)
-            and (
-                (other.kind == "Controller" and other.metadata.name in with_workers)
-                or (
-                    other.metadata.uid != part.metadata.uid
-                    and (_is_accepted(other) or other.metadata.uid in with_daemons)
-                )
-            )
+            and has_users(other)
             for key in naming.key_references(other.parsed.spec)
         )
 
@@ -323,13 +319,8 @@ class PartGathering:
     ) -> tuple[TrialPod, ...]:
         labels = selecting(app, owner.name)
         pods = await read_pods(self._kube, owner.namespace, labels, most=_MOST_PODS)
-        return tuple(
-            [
-                await self._trial_pod(pod, reads_log=reads_logs)
-                for pod in pods
-                if pod.metadata.deletion_timestamp is None
-            ]
-        )
+        staying = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+        return tuple([await self._trial_pod(pod, reads_log=reads_logs) for pod in staying])
 
     async def _trial_pod(self, pod: DaemonPod, *, reads_log: bool) -> TrialPod:
         name = pod.metadata.name
@@ -350,26 +341,9 @@ class PartGathering:
         return TrialPod(name=name, status=pod.status, log=log.decode(errors="replace"))
 
 
-def _of_cluster(watched: Iterable[WatchedNodeSet], controller: str) -> Iterator[NodeSetObject]:
-    for node_set in watched:
-        if node_set.parsed and node_set.parsed.spec.controller_ref.name == controller:
-            yield node_set.parsed
-
-
-def _is_accepted(watched: WatchedPart) -> bool:
-    return any((c.type, c.status) == ("Accepted", "True") for c in watched.status.conditions)
-
-
 def _proven(metadata: ObjectMetadata) -> str:
     """Return the tag of the files that a daemon has served with."""
     return metadata.annotations.get(PROVEN_ANNOTATION, "")
-
-
-def _written(data: Data) -> ConfigurationSet:
-    """Return the files of a ConfigMap, one of which names the write."""
-    files = {name: content for name, content in data.items() if name != trying.WRITE_FILE}
-    write = data.get(trying.WRITE_FILE, UNNAMED_WRITE)
-    return ConfigurationSet(files=files, write=write)
 
 
 def _are_logs_needed(

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -41,15 +40,6 @@ _SHORTEST: Final = timedelta(seconds=1)
 """Between two reconciles of an object without an event."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamespaceRules:
-    """What each namespace may have."""
-
-    served: NamespaceScope
-    """Those whose objects are reconciled. Others only get a condition that says that they are not."""
-    tokens: TokenPolicy
-
-
 class ControlLoop:
     """Reconciles the control plane's objects during one term of leadership."""
 
@@ -60,10 +50,11 @@ class ControlLoop:
         site: ControlSite,
         *,
         keys: KeySource,
-        rules: NamespaceRules,
+        served: NamespaceScope,
+        tokens: TokenPolicy,
         process: Process,
     ) -> None:
-        """Prepare the loop; it asks a Controller's Slurm which partitions have jobs."""
+        """Prepare the loop. Objects outside the served namespaces only get a condition that says so."""
         self._kube = kube = peers.kube
         self._reports = StatusReports(kube, process)
         self._parts = caches.parts
@@ -91,11 +82,11 @@ class ControlLoop:
             ),
             certificates=RestCertificates(kube, site, self._clock),
             partitions=self._partitions,
-            policy=rules.tokens,
+            policy=tokens,
         )
         self._gathering = PartGathering(kube, caches, sources, self._clock)
         self._acting = PartActing(peers, caches, sources, keys=keys, wake=self._wake)
-        self._served = rules.served
+        self._served = served
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
         """Reconcile objects until `stop` is set."""
@@ -165,9 +156,7 @@ class ControlLoop:
     # -- events -----------------------------------------------------------------------------------
 
     def _find(self, key: str) -> WatchedPart | None:
-        return next(
-            (part for cache in self._parts.values() if (part := cache.get(key)) is not None), None
-        )
+        return next(filter(None, (cache.get(key) for cache in self._parts.values())), None)
 
     def _changed(
         self, old: WatchedPart | WatchedNodeSet | None, new: WatchedPart | WatchedNodeSet | None

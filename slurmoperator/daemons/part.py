@@ -133,14 +133,6 @@ class PartCaches:
     """StatefulSets and Deployments of ours."""
     node_sets: Cache[WatchedNodeSet]
 
-    async def synced(self) -> None:
-        """Wait until all are complete."""
-        for part in self.parts.values():
-            await part.synced.wait()
-        for workload in self.workloads:
-            await workload.synced.wait()
-        await self.node_sets.synced.wait()
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPeers:

@@ -51,11 +51,12 @@ class NodeSets:
 
     async def control(self, stop: asyncio.Event) -> None:
         """Reconcile NodeSets while this process leads."""
-        program = self._program
-        await self._caches.synced()
+        program, caches = self._program, self._caches
+        for cache in (caches.node_sets, caches.pods, caches.kube_nodes):
+            await cache.synced.wait()
         loop = NodeSetLoop(
             program.kube,
-            self._caches,
+            caches,
             slurms=program.slurm_of,
             source=self._source,
             served=NamespaceScope(frozenset(program.settings.operator.namespaces)),

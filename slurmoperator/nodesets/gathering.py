@@ -29,12 +29,6 @@ class NodeSetCaches:
     pods: Cache[WorkerPodObject]
     kube_nodes: Cache[KubeNodeFacts]
 
-    async def synced(self) -> None:
-        """Wait until all are complete."""
-        await self.node_sets.synced.wait()
-        await self.pods.synced.wait()
-        await self.kube_nodes.synced.wait()
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSource:

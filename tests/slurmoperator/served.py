@@ -10,7 +10,7 @@ from bridge.reconcile.set_aside import SetAside
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from slurmoperator.daemons.acting import KeySource
-from slurmoperator.daemons.loop import ControlLoop, NamespaceRules
+from slurmoperator.daemons.loop import ControlLoop
 from slurmoperator.daemons.part import PARTS, ControlPeers, PartCaches, WatchedPart
 from slurmoperator.keys import host_keys
 from slurmoperator.keys.token_policy import TokenPolicy
@@ -80,10 +80,8 @@ class World:
             ),
             ControlSite(images=NO_IMAGES),
             keys=KeySource(random_bytes=bytes, host_keys=host_keys.generate),
-            rules=NamespaceRules(
-                served=NamespaceScope(),
-                tokens=TokenPolicy(users={namespace: "alice"}, longest_s=86_400),
-            ),
+            served=NamespaceScope(),
+            tokens=TokenPolicy(users={namespace: "alice"}, longest_s=86_400),
             process=process(clock, metrics, set_aside),
         )
 

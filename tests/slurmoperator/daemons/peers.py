@@ -13,7 +13,7 @@ import msgspec
 from typing_extensions import override
 
 from slurmoperator.daemons.acting import KeySource
-from slurmoperator.daemons.loop import ControlLoop, NamespaceRules
+from slurmoperator.daemons.loop import ControlLoop
 from slurmoperator.daemons.part import PARTS, WATCHED_WORKLOADS, ControlPeers, PartCaches
 from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.conf_trials import ConfTrials
@@ -257,9 +257,8 @@ class Leaders:
             ),
             SITE,
             keys=KeySource(random_bytes=self._rng.randbytes, host_keys=self._host_keys),
-            rules=NamespaceRules(
-                served=self.served, tokens=TokenPolicy(users=self.token_users, longest_s=86_400)
-            ),
+            served=self.served,
+            tokens=TokenPolicy(users=self.token_users, longest_s=86_400),
             process=process(self.clock, self.metrics),
         )
         stop = asyncio.Event()
