@@ -60,11 +60,6 @@ class Access:
 
 @contextlib.asynccontextmanager
 async def _open(way: Way) -> AsyncIterator[Access]:
-    """Open both clients.
-
-    Raises:
-        ConfigurationError: the kubeconfig is missing or invalid.
-    """
     async with contextlib.AsyncExitStack() as stack:
         kube = await stack.enter_async_context(
             KubeClient.open(

@@ -105,8 +105,6 @@ async def _explain(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outcome:
-    """What a pod template would become."""
-
     report: TemplateReport
     """What is known without its job."""
     members: Sequence[tuple[Membership, Pod]] = ()
@@ -115,8 +113,6 @@ class _Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Site:
-    """The administrator's settings, and the nodes."""
-
     policy: Policy
     defaults: Defaults
     pool: Pool
@@ -149,10 +145,7 @@ class _Explainer:
         """The pods of all templates, by workload."""
 
     async def explain(self, namespace: str) -> Sequence[TemplateReport]:
-        """Explain every pod template, in the order of the manifest.
-
-        Args:
-            namespace: the namespace of objects that name none.
+        """Explain every pod template, in the order of the manifest; namespace is for objects that name none.
 
         Raises:
             KubeError: the API server does not answer.

@@ -93,7 +93,6 @@ async def counting(client: KubeClient, namespace: str) -> Counting:
 
 
 def _setting(document: object, section: str, name: str) -> object:
-    """Return a setting from the file; None if it is not set."""
     within = document.get(section) if isinstance(document, dict) else None
     return within.get(name) if isinstance(within, dict) else None
 
@@ -115,8 +114,7 @@ async def agents(client: KubeClient, release: str) -> frozenset[KubeNode] | None
 def overdue_s(lease: "LeaseRecord | None", now: datetime, skew_s: float) -> float | None:
     """Return for how long a lease's holder has failed to renew it; None if nobody holds it.
 
-    Args:
-        skew_s: by how much the API server's clock is ahead of ours.
+    skew_s: by how much the API server's clock is ahead of ours.
     """
     if lease is None or not lease.holder:
         return None

@@ -133,9 +133,8 @@ _OF_THE_SYSTEM = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 def cheaply() -> Iterator[None]:
     """Import without two needless costs: collecting garbage, and reading the CAs of the system.
 
-    aiohttp creates TLS contexts with all these CAs when it is imported. Our clients bring their own
-    contexts, so aiohttp's need no CAs. Imported modules live until the end, so they are frozen: later
-    garbage collections skip them, too.
+    aiohttp creates TLS contexts with all these CAs when it is imported, and our clients bring their own.
+    Imported modules live until the end, so they are frozen: later garbage collections skip them.
     """
     before = {name: os.environ.get(name) for name in _OF_THE_SYSTEM}
     os.environ.update(dict.fromkeys(_OF_THE_SYSTEM, os.devnull))

@@ -31,7 +31,6 @@ async def examine(client: KubeClient, release: str, *, skew_s: float) -> Operato
     """Gather everything the doctor checks; leave out what the caller may not read.
 
     Args:
-        release: the namespace of our own programs.
         skew_s: by how much the API server's clock is ahead of ours.
 
     Raises:

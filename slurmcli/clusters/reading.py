@@ -112,9 +112,7 @@ async def of_worker(opened: Access, namespace: str, name: str) -> Diagnosis:
 
 
 async def of_object(opened: Access, kind: str, namespace: str, name: str) -> Diagnosis:
-    """Explain the state of an object.
-
-    kind: as on the command line: singular, plural, or a short name.
+    """Explain the state of an object; its kind is singular, plural, or a short name, as on the command line.
 
     Raises:
         KubeError: it does not exist or cannot be read.

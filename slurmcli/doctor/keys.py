@@ -18,10 +18,7 @@ _KEYS = ("slurmKeyRef", "jwtKeyRef", "jwtHs256KeyRef")
 
 
 async def holders(client: KubeClient, *, release: str) -> Mapping[str, Sequence[str]]:
-    """Return who can read the keys, by the namespaces of Controllers.
-
-    Args:
-        release: the namespace of our own programs.
+    """Return who can read the keys, by the namespaces of Controllers; our own programs, in `release`, are left out.
 
     Raises:
         KubeError: something could not be read.

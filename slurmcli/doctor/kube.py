@@ -72,8 +72,6 @@ class KubeExamination:
 
 @dataclass(frozen=True, slots=True)
 class _Hooks:
-    """Our webhook configurations."""
-
     kinds: frozenset[str]
     """`mutating`, `validating`."""
     has_last_word: bool

@@ -21,10 +21,8 @@ def read(
 ) -> Mapping[str, object] | None:
     """Return the arguments for a command with this signature; None if Typer has to parse the words.
 
-    Args:
-        signature: of the command; all its parameters are declared by `slurmcli.line.declaring`.
-        words: of the command line, after the command's name.
-        environment: variables that may set options.
+    All its parameters are declared by `slurmcli.line.declaring`. The words are those after the command's
+    name; the environment may set options.
     """
     try:
         return _read(signature, words, environment)

@@ -85,8 +85,6 @@ def command(
 
 
 class _Taker:
-    """Takes everything over, once: gathers, decides, acts."""
-
     def __init__(self, opened: Access, scheduler_name: str) -> None:
         self._opened = opened
         self._scheduler_name = scheduler_name

@@ -46,14 +46,10 @@ async def read(client: SlurmClient, id_: JobId) -> MarkedJob | None:
 
 
 async def take_over(client: SlurmClient, id_: JobId, *, comment: str, identity: Identity) -> None:
-    """Write our identity into a job, unless the job has it already.
-
-    Args:
-        client: with a token of root or SlurmUser.
-        comment: its `admin_comment` when that was decided.
+    """Write our identity into a job, unless the job has it already; it needs a token of root or SlurmUser.
 
     Raises:
-        TargetNotFound: it is gone, has ended, or its `admin_comment` has changed.
+        TargetNotFound: it is gone, has ended, or its `admin_comment` has changed since the decision.
         SlurmError: it was not written.
     """
     written = identities.encode(identity)

@@ -103,9 +103,8 @@ def steps(
 ) -> Sequence[Step]:
     """Decide for all pods of the scheduler, whose jobs were read after the other bridge was stopped.
 
-    Args:
-        jobs: those that they name; one that is missing does not exist.
-        scheduler_name: of both bridges. A running pod cannot change it.
+    A job that is missing does not exist. The scheduler's name is that of both bridges: a running pod
+    cannot change it.
     """
     in_slurm = {node.name: slurm_name(node) for node in kube_nodes}
     plan: list[Step] = []

@@ -63,9 +63,7 @@ class Copier:
     def copy(self, source: str, folder: str) -> None:
         """Copy a file or folder into a folder, which is created if it is missing.
 
-        Args:
-            source: an absolute path; none of its parts may be a symbolic link.
-            folder: likewise.
+        Both are absolute paths, and none of their parts may be a symbolic link.
 
         Raises:
             OSError: the kernel refused.

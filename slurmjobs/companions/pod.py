@@ -25,10 +25,7 @@ def name_of(job: SlurmJobObject) -> str:
 
 
 def manifest(job: SlurmJobObject, account: Account, image: str) -> JsonDict:
-    """Return the pod that follows a job's output.
-
-    Args:
-        image: One with Python and this package.
+    """Return the pod that follows a job's output; the image has Python and this package.
 
     Raises:
         ValueError: The user is root, or there is nothing to follow.
@@ -71,12 +68,7 @@ def manifest(job: SlurmJobObject, account: Account, image: str) -> JsonDict:
 def collector(
     job: SlurmJobObject, account: Account, image: str, *, number: int, seconds: int
 ) -> JsonDict:
-    """Return the pod that copies a job's results.
-
-    Args:
-        image: One with Python and this package.
-        number: The number of the try.
-        seconds: Its time limit.
+    """Return the pod that copies a job's results, for a try of this number and a time limit in seconds.
 
     Raises:
         ValueError: The user is root, or a result is not on the output's volume.

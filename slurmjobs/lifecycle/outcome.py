@@ -66,8 +66,7 @@ def of(
 
     Args:
         deadline_at: when `activeDeadlineSeconds` pass; a cancel from then on is ours.
-        tasks: all tasks of an array: Slurm may have forgotten those that failed, and their exit
-            codes.
+        tasks: all tasks of an array: Slurm may have forgotten those that failed, and their exit codes.
     """
     if job.end is None:
         raise ValueError(f"job {job.id} has not ended: {job.state}")

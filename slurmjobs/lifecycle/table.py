@@ -107,10 +107,7 @@ def _cells(
     lost: ObjectRule,
     unrecorded: ObjectRule,
 ) -> JobCells:
-    """Build a row; each column is a parameter, so that none can be forgotten.
-
-    live: waiting, running, paused.
-    """
+    """Build a row; each column is a parameter, so that none can be forgotten. live: waiting, running, paused."""
     waiting, running, paused = live
     without = {JobColumn.NONE: none, JobColumn.LOST: lost, JobColumn.UNRECORDED: unrecorded}
     with_job = {

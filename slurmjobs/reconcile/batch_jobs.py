@@ -20,8 +20,6 @@ from slurmruntime.values.ids import JobId, WorkloadKey
 
 @dataclass(frozen=True, slots=True)
 class _BatchReading:
-    """The part of a reading that is about batch jobs."""
-
     began_monotonic: float
     by_key: Mapping[WorkloadKey, tuple[BatchJob, ...]]
     is_whole: bool
@@ -41,10 +39,7 @@ class BatchJobs:
         wake: Callable[[WorkloadKey], None],
         remind: Callable[[WorkloadKey], None],
     ) -> None:
-        """wake: called with the key of each SlurmJob whose jobs have changed.
-
-        remind: called with the key of each other SlurmJob that waited for a reading.
-        """
+        """wake: gets the key of each SlurmJob whose jobs have changed; remind: that of each other one that waited for a reading."""
         self._discovery = discovery
         self._placeholders = placeholders
         self._clock = clock

@@ -72,8 +72,6 @@ def resolve(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Prerequisite:
-    """The state of a job that another one depends on."""
-
     label: str
     job_id: int | None = None
     ended: Literal["succeeded", "failed", ""] = ""

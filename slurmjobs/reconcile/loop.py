@@ -72,16 +72,7 @@ class SlurmJobLoop(Keys[WorkloadKey]):
         policy: JobPolicy,
         process: Process,
     ) -> None:
-        """Create the loop.
-
-        Args:
-            sources: what is watched.
-            in_slurm: the jobs.
-            actuator: carries decisions out.
-            collection: returns the state of copying a SlurmJob's results.
-            policy: the administrator's.
-            process: that leads.
-        """
+        """collection: returns the state of copying a SlurmJob's results."""
         self._objects = sources.objects
         self._queue = sources.queue
         self._batch_jobs = in_slurm.batch_jobs

@@ -57,10 +57,8 @@ class Preparer:
         """Keep the sources of facts.
 
         Args:
-            labels: returns a namespace's labels, perhaps cached.
             slurm_user: returns the name and the uid of SlurmUser; no rule may run jobs as either.
             now: in the time zone of times in scripts.
-            resolve: translates the SlurmJob's dependencies.
             has_collectors: whether results can be copied in this installation.
         """
         self._kube = kube

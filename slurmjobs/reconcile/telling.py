@@ -28,11 +28,7 @@ class JobEvents:
         self._budget = EventBudget()
 
     async def report(self, job: SlurmJobObject, after: SlurmJobStatus) -> None:
-        """Send the Event, if any, that a new status is worth; a failure is only logged.
-
-        Args:
-            job: with the status before.
-        """
+        """Send the Event, if any, that a new status of a job is worth; a failure is only logged."""
         content = status_events.of(job.status, after)
         key = WorkloadKey(job.metadata.uid)
         if content is None or not self._budget.admits(key, content):

@@ -44,13 +44,9 @@ class BuildResult:
 def build(
     script: str, *, name: str, origin: ScriptOrigin, fields: Mapping[str, object] | None = None
 ) -> BuildResult:
-    """Build the job of a batch script.
+    """Build the job of a batch script, which has this name unless the script has one.
 
-    Args:
-        script: Its text.
-        name: The job's name unless the script has one.
-        origin: What sbatch would take from its own process.
-        fields: Options beside the script, which override it: see `slurmjobs.script.read.script`.
+    fields: options beside the script, which override it: see `slurmjobs.script.read.script`.
     """
     return assemble(script, read.script(script, fields), name=name, origin=origin)
 

@@ -28,11 +28,7 @@ Field = tuple[str, object]
 
 
 def fields(options: EffectiveOptions, name: str, origin: ScriptOrigin) -> dict[str, object]:
-    """Return the fields of the job.
-
-    Args:
-        name: The job's name unless the options have one.
-    """
+    """Return the fields of the job, which has this name unless the options have one."""
     chosen = options.chosen
     own_name = chosen.get(o.JOB_NAME)
     description: dict[str, object] = {"name": own_name or name}

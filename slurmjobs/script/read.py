@@ -30,12 +30,7 @@ class ScriptContent:
 
 
 def script(text: str, fields: Mapping[str, object] | None = None) -> ScriptContent:
-    """Read a batch script.
-
-    Args:
-        fields: Options given beside the script, which override it, by their names in camel
-            case: `{"cpusPerTask": 4, "hold": True}`.
-    """
+    """Read a batch script, with options beside it that override it, such as `{"cpusPerTask": 4, "hold": True}`."""
     faults = list(body.faults(text))
     text = text.removeprefix(body.BYTE_ORDER_MARK)  # the rest is read as its author meant it
     warnings: list[Fault] = []

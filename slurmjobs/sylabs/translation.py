@@ -54,8 +54,6 @@ class Translation:
 
 @dataclass(slots=True)
 class _Draft:
-    """Collects the parts of a translation."""
-
     options: dict[str, str | int | bool] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)

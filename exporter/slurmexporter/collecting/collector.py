@@ -42,12 +42,7 @@ class Collector:
         clock: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        """Read nothing yet.
-
-        Args:
-            on_news: Awaited after each reading that differs from the last one.
-            jitter: Returns a random number in [0, 1).
-        """
+        """on_news: awaited after each reading that differs from the last one; jitter: returns a number in [0, 1)."""
         self._settings = settings
         self._journal = journal
         self._latest = latest

@@ -20,11 +20,7 @@ class EfficiencyCollector:
     """Reads the records of ended jobs, some in each round."""
 
     def __init__(self, slurm: Client, tally: Tally, *, top_accounts: int) -> None:
-        """Read nothing yet.
-
-        Args:
-            top_accounts: Maximum number of accounts to count separately.
-        """
+        """top_accounts: the most accounts to count separately."""
         self._slurm = slurm
         self._tally = tally
         self._accounts = Admission(top_accounts)

@@ -52,11 +52,7 @@ class JobCollector:
         *,
         wall: Callable[[], float] = time.time,  # noqa: TID251  # the default clock of a program
     ) -> None:
-        """Start with an empty table.
-
-        Args:
-            wall: Returns seconds since 1970, as Slurm counts them.
-        """
+        """wall: returns seconds since 1970, as Slurm counts them."""
         self._slurm = slurm
         self._settings = settings
         self._journal = journal
@@ -79,12 +75,9 @@ class JobCollector:
         return self._list_took_s * _LIST_PAUSES if self._is_listing else 0.0
 
     async def read(self, *, pace: float) -> JobsReading:
-        """Read the states of all jobs, and the jobs whose state has changed.
+        """Read the states of all jobs, and the jobs whose state has changed; pace is the factor by which to poll less.
 
         If large arrays make the states more expensive than a list of all jobs, list all jobs instead.
-
-        Args:
-            pace: The factor by which to poll less.
 
         Raises:
             SlurmError: If they could not be read.
@@ -125,15 +118,11 @@ class JobCollector:
         return len(self.table.compare(states).changed)
 
     async def read_reasons(self, seconds: float, *, pace: float) -> None:
-        """Read the pending jobs that were read longest ago, as many as the budget allows.
+        """Read the pending jobs that were read longest ago, as many as the budget for these seconds allows.
 
         None is read twice within an interval, as that would not be shown. If a large share of the
         jobs is pending, one list costs a quarter of reading them singly. Then they are listed, as
         often as the budget would have read each of them once.
-
-        Args:
-            seconds: The time that the budget is for.
-            pace: The factor by which to poll less.
 
         Raises:
             SlurmError: If they could not be read.
@@ -199,11 +188,7 @@ class JobCollector:
         self._needs_list = False
 
     async def _list_all(self, *, without_states: bool = False) -> None:
-        """List all jobs, and take their records.
-
-        Args:
-            without_states: Whether the list replaces the states, so that jobs missing from it are gone.
-        """
+        """List all jobs, and take their records; without_states: jobs that are missing from the list are gone."""
         began_s = self._wall()
         if without_states:
             self.table.compare({})

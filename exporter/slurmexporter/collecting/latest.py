@@ -26,12 +26,7 @@ class Latest:
         self._version = 0
 
     def put(self, source: str, reading: object, *, began_s: float) -> None:
-        """Keep a new reading; None confirms that the last one is still valid.
-
-        Args:
-            source: An attribute of `Picture`.
-            began_s: When the reading began, by the monotonic clock.
-        """
+        """Keep a reading that began at this monotonic time; None confirms that the last one is still valid."""
         before = self._readings.get(source)
         if reading is None and before is not None:
             self._readings[source] = _Entry(before.reading, began_s, before.version)

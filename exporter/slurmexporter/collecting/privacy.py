@@ -14,9 +14,8 @@ _SEES_ALL: Final = frozenset({"OPERATOR", "ADMINISTRATOR"})
 async def hidden(slurm: Client) -> frozenset[str]:
     """Return the words of PrivateData that apply to the token's user.
 
-    Returns:
-        None of them for root, SlurmUser, operators and administrators; else all that are set, also if
-        slurmdbd does not know the user's level.
+    That is none for root, SlurmUser, operators and administrators; else all that are set, also if
+    slurmdbd does not know the user's level.
 
     Raises:
         TooOld: If Slurm does not serve its configuration; that needs v0.0.45.

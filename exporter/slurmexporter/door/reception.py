@@ -144,11 +144,7 @@ class Reception:
     def __init__(
         self, sock: socket.socket, room: Room, web: WebFile, speak: Callable[[], asyncio.Protocol]
     ) -> None:
-        """Accept nothing yet.
-
-        Args:
-            speak: Returns the HTTP protocol of a new connection.
-        """
+        """speak: returns the HTTP protocol of a new connection."""
         self._sock = sock
         self._room = room
         self._web = web

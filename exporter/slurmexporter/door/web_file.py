@@ -25,8 +25,6 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Files:
-    """The contents of all files at one moment."""
-
     config: WebConfig
     contents: dict[str, bytes]
     """By field: certificates, keys and tokens."""

@@ -23,12 +23,7 @@ class FigureSet(Generic[T]):
     def __init__(
         self, prefix: str, figures: Mapping[str, Figure[T]], *labels: str, ends: str = "."
     ) -> None:
-        """Declare the families.
-
-        Args:
-            figures: by the ends of the families' names; "" is the prefix itself.
-            ends: the end of the help texts.
-        """
+        """figures: by the ends of the families' names, "" for the prefix itself; ends: the end of the help texts."""
         self._values = {
             gauge(f"{prefix}_{suffix}" if suffix else prefix, f"{words}{ends}", *labels): value
             for suffix, (words, value) in figures.items()

@@ -56,7 +56,6 @@ _JOBS: Final[Mapping[str, Figure[Cell]]] = {
 
 
 def _nodes_in(state: str) -> Figure[SlurmNode]:
-    """Return how many nodes count under a state."""
     busy = {"ALLOCATED", "MIXED"}
     if state == "DRAINED":
         return figures.nodes(

@@ -77,8 +77,7 @@ def accounting(picture: Picture, limits: Limits) -> Iterable[Metric]:
 def usage(picture: Picture, limits: Limits) -> Iterable[Metric]:
     """Return the usage that counts towards limits: jobs and resources by QOS, account and user.
 
-    Nodes are left out: Slurm counts each node once however many jobs it has, which sums by group
-    cannot show.
+    Nodes are left out: Slurm counts a node once for all of its jobs, which sums by group cannot show.
     """
     out = MetricBuilder()
     if picture.jobs is None:
@@ -117,7 +116,6 @@ def usage(picture: Picture, limits: Limits) -> Iterable[Metric]:
 
 
 def _parents(reading: AccountingReading | None) -> Mapping[str, str]:
-    """Return the parents of accounts; none unless slurmdbd was read."""
     associations = reading.associations if reading else ()
     return {a.account: a.parent_account for a in associations if not a.user}
 

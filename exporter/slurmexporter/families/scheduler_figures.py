@@ -136,10 +136,7 @@ NATIVE: Final[Mapping[str, str]] = {
 
 
 def families(names: Mapping[str, str], source: str) -> Mapping[Family, str]:
-    """Return the families of such a table, with their fields.
-
-    source: ends the help text, such as "under slurmctld's name".
-    """
+    """Return the families of such a table, with their fields; source ends the help texts: "under slurmctld's name"."""
     return {
         gauge(name, f"{path} of slurmctld's statistics, {source}."): path
         for name, path in names.items()

@@ -59,10 +59,6 @@ def events_between(old: Job | None, new: Job, *, is_new_base: bool) -> Iterator[
 
 
 def loss(old: Job, ran_s: float) -> Iterator[JobEvent]:
-    """Yield the end of a job that slurmctld no longer knows.
-
-    Args:
-        ran_s: How long it had run by then.
-    """
+    """Yield the end of a job that slurmctld no longer knows, and that had run for so long."""
     if not old.has_ended:
         yield End(old, LOST, ran_s)

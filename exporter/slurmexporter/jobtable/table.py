@@ -58,11 +58,7 @@ class JobTable:
             yield from rows
 
     def compare(self, states: Mapping[str, States]) -> Changes:
-        """Take the states of all jobs, and return how they differ from the table.
-
-        Args:
-            states: States by id: `7`, `7_3` for a task, `7+1` for a component.
-        """
+        """Return how all states, by id (`7`, `7_3` for a task, `7+1` for a component), differ from the table."""
         self._latest = latest = by_base(states)
         known = self._entries
         changed = tuple(base for base, entry in latest.items() if known.get(base) != entry)
@@ -90,15 +86,12 @@ class JobTable:
         began_s: float,
         is_first: bool = False,
     ) -> None:
-        """Take a reading of all records of a base, and count its events.
+        """Take a reading of all records of a base, and count its events; without records the job no longer exists.
 
         Args:
-            base: The id of the job, array or heterogeneous job.
-            jobs: Its records; none if the job no longer exists.
             expected: What `expected` returned before the reading began: if the states have changed
                 since, the job is read again.
-            began_s: When the reading began, seconds since 1970; a reading older than the last is
-                ignored.
+            began_s: When it began, seconds since 1970; a reading older than the last is ignored.
             is_first: Whether the job is older than the table: its earlier events are not counted.
         """
         if began_s < self._read_at.get(base, began_s):
@@ -144,11 +137,7 @@ class JobTable:
         return [base for base, rows in self.rows.items() if rows[0].state == "PENDING"]
 
     def waiting_unread(self, most: int, *, since_s: float) -> Sequence[str]:
-        """Return the pending jobs that were not read since a time, the stalest first.
-
-        Args:
-            since_s: Seconds since 1970.
-        """
+        """Return the pending jobs that were not read since a time (seconds since 1970), the stalest first."""
         old = (base for base in self.waiting() if self._read_at[base] <= since_s)
         return heapq.nsmallest(most, old, key=self._read_at.__getitem__)
 

@@ -33,9 +33,6 @@ class Command:
 def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Command:
     """Parse the command line; the environment supplies flags that it lacks.
 
-    Args:
-        environment: SLURM_EXPORTER_… for each flag, SLURMRESTD_URL for `--server`.
-
     Raises:
         SystemExit: If a word is not understood; the message names it and what was expected.
     """
@@ -79,7 +76,6 @@ def span_s(text: str) -> float:
 
 
 def _values(kind: type[Settings | Limits], options: argparse.Namespace) -> dict[str, Any]:
-    """Return the fields of a dataclass, which the options are named after."""
     return {field.name: getattr(options, field.name) for field in fields(kind)}
 
 

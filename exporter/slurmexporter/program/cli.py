@@ -126,7 +126,6 @@ def release() -> str:
 
 
 async def _serve(settings: Settings, app: web.Application, web_file: WebFile) -> None:
-    """Serve until a signal."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

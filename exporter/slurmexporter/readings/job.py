@@ -19,10 +19,7 @@ class _Sluid(Struct, frozen=True, gc=False):
 
 
 class JobView(Model, frozen=True):
-    """The fields of `GET /job/{id}` and `GET /jobs/` that metrics use.
-
-    Times are seconds since 1970.
-    """
+    """The fields of `GET /job/{id}` and `GET /jobs/` that metrics use; times are seconds since 1970."""
 
     job_id: int
     array_job_id: Number = None
@@ -57,10 +54,7 @@ class JobView(Model, frozen=True):
 
 
 class Job(Struct, frozen=True):
-    """One record: a job, a task of an array, a component of a heterogeneous job.
-
-    The pending tasks of an array are one record, too.
-    """
+    """One record: a job, a task of an array, its pending tasks together, a component of a heterogeneous job."""
 
     base: str
     """The id of the array or heterogeneous job, or else the job's own."""
@@ -166,11 +160,7 @@ def job_of(view: JobView) -> Job:
 
 
 def elapsed_s(job: Job, now_s: float) -> float:
-    """Return how long a job has run since its last start, excluding suspension.
-
-    Args:
-        now_s: The time up to which a running job is counted, seconds since 1970.
-    """
+    """Return how long a job has run since its last start, up to a time (seconds since 1970), excluding suspension."""
     if not job.has_started:
         return 0.0
     if job.state == "SUSPENDED":

@@ -18,10 +18,9 @@ _BYTES: Final = frozenset({"mem", "bb"})
 
 @lru_cache(maxsize=4096)
 def amounts(text: str) -> Mapping[str, float]:
-    """Parse TRES such as `cpu=4,mem=100M,node=1,billing=4,gres/gpu:h200=2`.
+    """Parse TRES such as `cpu=4,mem=100M,node=1,billing=4,gres/gpu:h200=2` to amounts by name, memory in bytes.
 
-    Returns:
-        Amounts by name, memory in bytes. Invalid parts are left out; of a text that is too long, all.
+    Invalid parts are left out; of a text that is too long, all.
     """
     by_name: dict[str, float] = {}
     if len(text) > _LONGEST:
@@ -46,10 +45,9 @@ def gpus(tres: Mapping[str, float]) -> float:
 
 @lru_cache(maxsize=4096)
 def gres(text: str) -> Mapping[tuple[str, str], float]:
-    """Parse the GRES of a node, such as `gpu:h200:4(S:0-1),shard:8` or `gpu:a100:2(IDX:0-1)`.
+    """Parse the GRES of a node, such as `gpu:h200:4(S:0-1),shard:8`, to amounts by name and type; the type may be "".
 
-    Returns:
-        Amounts by name and type; the type is "" if there is none. Invalid parts are left out; of a text that is too long, all.
+    Invalid parts are left out; of a text that is too long, all.
     """
     by_kind: dict[tuple[str, str], float] = {}
     if len(text) > _LONGEST:

@@ -35,11 +35,7 @@ class Server:
         version: str,
         started_s: float,
     ) -> None:
-        """Serve nothing yet.
-
-        Args:
-            started_s: When it started, in seconds since 1970.
-        """
+        """started_s: when the exporter started, in seconds since 1970."""
         self._settings = settings
         self._pages = pages
         self._collector = collector

@@ -45,11 +45,7 @@ class Pages:
             await self._render(chapters_of(name))
 
     async def page(self, name: str) -> Sequence[MetricsText]:
-        """Return the chapters of a page that have fresh data.
-
-        Args:
-            name: A name set, or the last part of the path of one of slurmctld's own pages.
-        """
+        """Return the chapters that have fresh data: of a name set, or of one of slurmctld's own pages."""
         is_new = self._clock() - self._asked.get(name, -_FORGOTTEN_S) >= _FORGOTTEN_S
         self._asked[name] = self._clock()
         chapters = chapters_of(name)

@@ -83,13 +83,7 @@ def self_metrics(
     version: str,
     started_s: float,
 ) -> Iterable[Metric]:
-    """Return the exporter's metrics about itself.
-
-    Args:
-        sizes: The rendered chapters, by name set and chapter.
-        pace: The factor by which it asks less often.
-        started_s: When it started, in seconds since 1970.
-    """
+    """Return the exporter's metrics about itself; sizes are the rendered chapters, by name set and chapter."""
     out, ages_s = MetricBuilder(), latest.ages_s()
     out.add(UP, journal.is_slurmrestd_up, "slurmrestd")
     out.add(UP, journal.is_slurmctld_up and journal.is_slurmrestd_up, "slurmctld")

@@ -48,11 +48,8 @@ def holders(
 ) -> Iterator[str]:
     """Yield who can get the keys of one namespace, in words.
 
-    Administrators of the whole cluster and the parts of Kubernetes itself are left out.
-
-    Args:
-        secrets: the names of the Secrets with keys.
-        ours: namespaces whose service accounts are our programs'.
+    Administrators of the whole cluster, the parts of Kubernetes itself, and service accounts of
+    namespaces that are ours are left out.
     """
     names, own = frozenset(secrets), {*ours, _OF_THE_CLUSTER}
     for grant in grants:
