@@ -1,6 +1,6 @@
 """A chapter: a part of a page that needs the same readings and is rendered at once."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from slurmexporter.families.picture import Picture
@@ -43,17 +43,3 @@ class MetricBuilder:
 
     def __iter__(self) -> Iterator[Metric]:
         yield from self._samples.items()
-
-
-def by_name(families: Iterable[Family]) -> Mapping[str, Family]:
-    """Return families by their names.
-
-    Raises:
-        ValueError: If two have the same name.
-    """
-    named: dict[str, Family] = {}
-    for family in families:
-        if family.name in named:
-            raise ValueError(f"two families are called {family.name}")
-        named[family.name] = family
-    return named

@@ -1,4 +1,4 @@
-"""Figures of jobs and of nodes that several families show: of all of them, by account, by partition and so on."""
+"""Tables of families: what each shows, of groups of jobs or nodes, or of one object."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, Literal, TypeAlias, TypeVar
@@ -11,8 +11,8 @@ from slurmexporter.text.family import gauge
 
 T = TypeVar("T")
 
-Figure: TypeAlias = tuple[str, Callable[[Sequence[T]], float]]
-"""What a family shows, in words, and its value for a group of jobs or nodes."""
+Figure: TypeAlias = tuple[str, Callable[[Sequence[T]], float | None]]
+"""What a family shows, in words, and its value for a group; None for no sample."""
 Weight: TypeAlias = Literal["jobs", "tasks"]
 """What counts: the pending tasks of an array are one job, and several tasks."""
 
@@ -33,7 +33,18 @@ class FigureSet(Generic[T]):
     def add(self, out: MetricBuilder, group: Sequence[T], *labels: str) -> None:
         """Add the figures of a group, which these labels name."""
         for family, value in self._values.items():
-            out.add(family, value(group), *labels)
+            if (figure := value(group)) is not None:
+                out.add(family, figure, *labels)
+
+    def add_all(self, out: MetricBuilder, groups: Mapping[str, Sequence[T]]) -> None:
+        """Add the figures of several groups, each with its name as its label."""
+        for name, group in groups.items():
+            self.add(out, group, name)
+
+
+def one(words: str, amount: Callable[[T], float | None]) -> Figure[T]:
+    """Return a figure of the only object in a group."""
+    return words, lambda group: amount(group[0])
 
 
 def jobs(words: str, holds: Callable[[Cell], bool], weight: Weight = "tasks") -> Figure[Cell]:

@@ -15,7 +15,7 @@ from slurmexporter.families.picture import Picture
 from slurmexporter.readings.cells import Cell
 from slurmexporter.readings.node import SlurmNode
 from slurmexporter.readings.states import ENDED
-from slurmexporter.text.family import Family, Metric, gauge
+from slurmexporter.text.family import Metric, gauge
 
 _JOBS: Final[Mapping[str, Figure[Cell]]] = {
     "": figures.jobs("Jobs", lambda _: True),
@@ -114,111 +114,110 @@ _PARTITION_SIZES: Final = {
     "mem_tot": "memory_bytes",
 }
 
-
-_PARTITION: Final = "partition"
 JOBS: Final = FigureSet("slurm_jobs", _JOBS)
 USER_JOBS: Final = FigureSet("slurm_user_jobs", _JOBS, "username")
 ACCOUNT_JOBS: Final = FigureSet("slurm_account_jobs", _JOBS, "account")
-PARTITION_JOBS: Final = FigureSet(
-    "slurm_partition_jobs",
-    {suffix: figure for suffix, figure in _JOBS.items() if suffix != "nodes_alloc"},
-    _PARTITION,
-)
-
-
-def _of_partition(suffix: str, words: str) -> Family:
-    return gauge(f"slurm_partition_{suffix}", words, _PARTITION)
-
-
-MOST: Final = _of_partition("jobs_max_job_nodes", "Most nodes requested by a pending job.")
-MOST_ABLE: Final = _of_partition(
-    "jobs_max_job_nodes_nohold", "Most nodes requested by a pending job that is not held."
-)
-FEWEST: Final = _of_partition("jobs_min_job_nodes", "Fewest nodes requested by a pending job.")
-FEWEST_ABLE: Final = _of_partition(
-    "jobs_min_job_nodes_nohold", "Fewest nodes requested by a pending job that is not held."
-)
-NODE_LIMIT: Final = _of_partition(
-    "jobs_wait_part_node_limit", "Pending jobs that exceed the partition's node limit."
-)
-PARTITIONS: Final = gauge("slurm_partitions", "Partitions.")
-PARTITION_CPUS: Final = _of_partition("cpus", "CPUs of a partition.")
-PARTITION_GPUS: Final = _of_partition("gpus", "GPUs of a partition.")
-PARTITION_COUNT: Final = _of_partition("nodes", "Nodes of a partition.")
-PARTITION_STATES: Final = FigureSet(
-    "slurm_partition_nodes",
-    {suffix: _nodes_in(state) for suffix, state in _PARTITION_SUFFIXES.items()},
-    _PARTITION,
-)
-PARTITION_SIZES: Final = FigureSet(
-    "slurm_partition_nodes",
-    {suffix: _SIZES[size] for suffix, size in _PARTITION_SIZES.items()},
-    _PARTITION,
-    ends=", summed over the nodes of a partition.",
-)
-NODES: Final = gauge("slurm_nodes", "Nodes.")
+NODES: Final[FigureSet[SlurmNode]] = FigureSet("slurm_nodes", {"": ("Nodes", len)})
 NODE_STATES: Final = FigureSet(
     "slurm_nodes", {suffix: _nodes_in(state) for suffix, state in _NODE_SUFFIXES.items()}
 )
 NODE_SIZES: Final = FigureSet("slurm_node", _SIZES, "node", ends=" of a node.")
 
 
+def _able(cells: Sequence[Cell]) -> Sequence[Cell]:
+    return [cell for cell in cells if not cell.traits.is_held]
+
+
+def _most(cells: Sequence[Cell]) -> float:
+    return max((cell.most_nodes for cell in cells if cell.is_pending), default=0)
+
+
+def _fewest(cells: Sequence[Cell]) -> float:
+    return min((cell.fewest_nodes for cell in cells if cell.is_pending), default=0)
+
+
+PARTITIONS: Final = gauge("slurm_partitions", "Partitions.")
+PARTITION_JOBS: Final = FigureSet(
+    "slurm_partition_jobs",
+    {
+        **{suffix: figure for suffix, figure in _JOBS.items() if suffix != "nodes_alloc"},
+        "max_job_nodes": ("Most nodes requested by a pending job", _most),
+        "max_job_nodes_nohold": (
+            "Most nodes requested by a pending job that is not held",
+            lambda cells: _most(_able(cells)),
+        ),
+        "min_job_nodes": ("Fewest nodes requested by a pending job", _fewest),
+        "min_job_nodes_nohold": (
+            "Fewest nodes requested by a pending job that is not held",
+            lambda cells: _fewest(_able(cells)),
+        ),
+        "wait_part_node_limit": figures.jobs(
+            "Pending jobs that exceed the partition's node limit",
+            lambda cell: cell.is_pending and cell.traits.reason == "PartitionNodeLimit",
+        ),
+    },
+    "partition",
+)
+_PARTITION_NODES: Final = (
+    FigureSet(
+        "slurm_partition",
+        {
+            "nodes": ("Nodes", len),
+            "cpus": figures.size("CPUs", lambda node: node.cpus),
+            "gpus": figures.size("GPUs", lambda node: node.gpus),
+        },
+        "partition",
+        ends=" of a partition.",
+    ),
+    FigureSet(
+        "slurm_partition_nodes",
+        {suffix: _nodes_in(state) for suffix, state in _PARTITION_SUFFIXES.items()},
+        "partition",
+    ),
+    FigureSet(
+        "slurm_partition_nodes",
+        {suffix: _SIZES[size] for suffix, size in _PARTITION_SIZES.items()},
+        "partition",
+        ends=", summed over the nodes of a partition.",
+    ),
+)
+
+
 def jobs(picture: Picture, _: Limits) -> Iterable[Metric]:
     """Return all jobs, as `/metrics/jobs`."""
     out = MetricBuilder()
-    JOBS.add(out, picture.jobs.cells if picture.jobs else ())
+    JOBS.add(out, counting.cells_of(picture))
     return out
 
 
 def users_and_accounts(picture: Picture, limits: Limits) -> Iterable[Metric]:
     """Return jobs by user and account, as `/metrics/jobs-users-accts`."""
-    out = MetricBuilder()
-    cells = picture.jobs.cells if picture.jobs else ()
-    for name, group in counting.groups(cells, counting.by_user(cells, limits)).items():
-        USER_JOBS.add(out, group, name)
-    for name, group in counting.groups(cells, counting.by_account(cells, limits)).items():
-        ACCOUNT_JOBS.add(out, group, name)
+    out, cells = MetricBuilder(), counting.cells_of(picture)
+    USER_JOBS.add_all(out, counting.by_user(cells, limits))
+    ACCOUNT_JOBS.add_all(out, counting.by_account(cells, limits))
     return out
 
 
 def nodes(picture: Picture, limits: Limits) -> Iterable[Metric]:
     """Return all nodes and each one, as `/metrics/nodes`."""
     out, slurm_nodes = MetricBuilder(), picture.nodes or ()
-    out.add(NODES, len(slurm_nodes))
+    NODES.add(out, slurm_nodes)
     NODE_STATES.add(out, slurm_nodes)
     if limits.node_series:
-        for node in slurm_nodes:
-            NODE_SIZES.add(out, [node], node.name)
+        NODE_SIZES.add_all(out, {node.name: [node] for node in slurm_nodes})
     return out
 
 
 def partitions(picture: Picture, _: Limits) -> Iterable[Metric]:
     """Return all partitions, as `/metrics/partitions`."""
     out = MetricBuilder()
-    names = [partition.name for partition in picture.partitions or ()]
-    out.add(PARTITIONS, len(names))
+    out.add(PARTITIONS, len(picture.partitions or ()))
     members = counting.nodes_by_partition(picture)
-    cells = picture.jobs.cells if picture.jobs else ()
-    for name, group in counting.groups(cells, counting.in_partitions, names).items():
-        here = members.get(name, [])
+    for name, group in counting.by_partition(picture, counting.cells_of(picture)).items():
         PARTITION_JOBS.add(out, group, name)
-        _asked_nodes(out, name, [cell for cell in group if cell.is_pending])
-        out.add(PARTITION_COUNT, len(here), name)
-        out.add(PARTITION_CPUS, sum(node.cpus for node in here), name)
-        out.add(PARTITION_GPUS, sum(node.gpus for node in here), name)
-        PARTITION_STATES.add(out, here, name)
-        PARTITION_SIZES.add(out, here, name)
+        for families in _PARTITION_NODES:
+            families.add(out, members.get(name, []), name)
     return out
-
-
-def _asked_nodes(out: MetricBuilder, name: str, pending: Sequence[Cell]) -> None:
-    able = [cell for cell in pending if not cell.traits.is_held]
-    out.add(MOST, max((cell.most_nodes for cell in pending), default=0), name)
-    out.add(MOST_ABLE, max((cell.most_nodes for cell in able), default=0), name)
-    out.add(FEWEST, min((cell.fewest_nodes for cell in pending), default=0), name)
-    out.add(FEWEST_ABLE, min((cell.fewest_nodes for cell in able), default=0), name)
-    limited = sum(cell.tasks for cell in pending if cell.traits.reason == "PartitionNodeLimit")
-    out.add(NODE_LIMIT, limited, name)
 
 
 JOBS_PAGE: Final = Chapter(name="jobs", sources=("jobs",), families=JOBS.families, write=jobs)
@@ -231,19 +230,19 @@ USERS_PAGE: Final = Chapter(
 NODES_PAGE: Final = Chapter(
     name="nodes",
     sources=("nodes",),
-    families=(NODES, *NODE_STATES.families, *NODE_SIZES.families),
+    families=(*NODES.families, *NODE_STATES.families, *NODE_SIZES.families),
     write=nodes,
 )
 PARTITIONS_PAGE: Final = Chapter(
     name="partitions",
     sources=("jobs", "nodes", "partitions"),
     families=(
-        PARTITIONS, *PARTITION_JOBS.families, MOST, MOST_ABLE, FEWEST, FEWEST_ABLE, NODE_LIMIT,
-        PARTITION_COUNT, PARTITION_CPUS, PARTITION_GPUS,
-        *PARTITION_STATES.families, *PARTITION_SIZES.families,
+        PARTITIONS,
+        *PARTITION_JOBS.families,
+        *(family for families in _PARTITION_NODES for family in families.families),
     ),
     write=partitions,
-)  # fmt: skip
+)
 SCHEDULER_PAGE: Final = scheduler_figures.chapter(
     scheduler_figures.families(scheduler_figures.NATIVE, "under slurmctld's name")
 )

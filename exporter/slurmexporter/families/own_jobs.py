@@ -5,11 +5,13 @@ from typing import Final
 
 from slurmexporter.families import counting
 from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
+from slurmexporter.families.figures import FigureSet, one
 from slurmexporter.families.picture import JobsReading, Picture
 from slurmexporter.jobtable.tally import Tally
 from slurmexporter.readings.cells import Cell
+from slurmexporter.readings.job import Job
 from slurmexporter.readings.states import JOB_FLAGS, JOB_STATES
-from slurmexporter.text.family import Family, Metric, counter, gauge, histogram
+from slurmexporter.text.family import Family, Metric, by_name, counter, gauge, histogram
 
 _TASKS: Final = "each array task counts as a job"
 STATE: Final = gauge("slurm_jobs_by_state", f"Jobs by base state; {_TASKS}.", "state")
@@ -106,39 +108,43 @@ _INFO_LABELS: Final = ("job_id", "user", "account", "partition", "qos", "name", 
 INFO: Final = gauge(
     "slurm_job_info", "A job that has not ended; always 1. Needs --job-info.", *_INFO_LABELS
 )
-JOB_CPUS: Final = gauge("slurm_job_cpus", "CPUs of a job. Needs --job-info.", "job_id")
-JOB_GPUS: Final = gauge("slurm_job_gpus", "GPUs of a job. Needs --job-info.", "job_id")
-JOB_MEMORY: Final = gauge("slurm_job_memory_bytes", "Memory of a job. Needs --job-info.", "job_id")
-JOB_START: Final = gauge(
-    "slurm_job_start_timestamp_seconds", "When a job started. Needs --job-info.", "job_id"
-)
-JOB_END: Final = gauge(
-    "slurm_job_end_limit_timestamp_seconds",
-    "When a job reaches its time limit. Needs --job-info.",
+ONE: Final[FigureSet[Job]] = FigureSet(
+    "slurm_job",
+    {
+        "cpus": one("CPUs of a job", lambda job: job.cpus),
+        "gpus": one("GPUs of a job", lambda job: job.gpus),
+        "memory_bytes": one("Memory of a job", lambda job: job.memory_bytes),
+        "start_timestamp_seconds": one(
+            "When a job started", lambda job: job.start_s if job.has_started else None
+        ),
+        "end_limit_timestamp_seconds": one(
+            "When a job reaches its time limit",
+            lambda job: job.start_s + job.limit_s if job.has_started else None,
+        ),
+    },
     "job_id",
+    ends=". Needs --job-info.",
 )
 
 
 def jobs_now(picture: Picture, limits: Limits) -> Iterable[Metric]:
     """Return jobs by state, partition, account, user and QOS, and the resources they have or request."""
-    reading, partitions = _reading(picture), picture.partitions or ()
-    cells, out = reading.cells, MetricBuilder()
-    _states(out, STATE, (), cells)
+    cells, out = _reading(picture).cells, MetricBuilder()
+    _states(out, STATE, (), cells, *JOB_STATES)
     for flag in JOB_FLAGS:
         out.add(FLAG, sum(cell.tasks for cell in cells if flag in cell.traits.flags), flag)
     out.add(HELD, sum(cell.tasks for cell in cells if cell.traits.is_held))
-    names = [partition.name for partition in partitions]
-    for name, group in counting.groups(cells, counting.in_partitions, names).items():
-        _states(out, PARTITION, (name,), group)
+    for name, group in counting.by_partition(picture, cells).items():
+        _states(out, PARTITION, (name,), group, *JOB_STATES)
         _amounts(out, ALLOCATED, name, (cell for cell in group if cell.holds))
         _amounts(out, REQUESTED, name, (cell for cell in group if cell.is_pending))
-    for family, amounts, namer in (
+    for family, amounts, groups in (
         (ACCOUNT, ACCOUNT_ALLOCATED, counting.by_account(cells, limits)),
         (USER, USER_ALLOCATED, counting.by_user(cells, limits)),
-        (QOS, QOS_ALLOCATED, lambda cell: (cell.traits.qos,)),
+        (QOS, QOS_ALLOCATED, counting.by_qos(cells)),
     ):
-        for name, group in counting.groups(cells, namer).items():
-            _states(out, family, (name,), group, zeros=False)
+        for name, group in groups.items():
+            _states(out, family, (name,), group)
             _amounts(out, amounts, name, (cell for cell in group if cell.holds))
     return out
 
@@ -147,11 +153,10 @@ def waiting(picture: Picture, _: Limits) -> Iterable[Metric]:
     """Return why jobs are pending, and for how long."""
     reading, out = _reading(picture), MetricBuilder()
     pending = [cell for cell in reading.cells if cell.is_pending]
-    names = [partition.name for partition in picture.partitions or ()]
-    for name, group in counting.groups(pending, counting.in_partitions, names).items():
-        for reason, tasks in counting.sums(
-            group, lambda cell: cell.traits.reason or "None", lambda cell: cell.tasks
-        ):
+    for name, group in counting.by_partition(picture, pending).items():
+        for reason, tasks in counting.tasks(
+            group, lambda cell: cell.traits.reason or "None"
+        ).items():
             out.add(PENDING, tasks, name, reason)
         able = [cell.oldest_s for cell in group if not cell.traits.is_held and cell.oldest_s]
         out.add(OLDEST, max(0.0, reading.at_s - min(able, default=reading.at_s)), name)
@@ -172,11 +177,11 @@ def counters(picture: Picture, _: Limits) -> Iterator[Metric]:
         (GPU_S, tally.gpu_s),
         (NODE_S, tally.node_s),
     ):
-        yield family, [(where, float(count)) for where, count in sorted(counts.items())]
-    yield ENDS, [(where, float(count)) for where, count in sorted(tally.ends.items())]
-    yield WAIT, [((name,), value) for name, value in sorted(tally.wait_s.items())]
+        yield family, sorted(counts.items())
+    yield ENDS, sorted(tally.ends.items())
+    yield WAIT, by_name(tally.wait_s)
     yield RUN, sorted(tally.run_s.items(), key=lambda item: item[0])
-    yield LIMIT, [((name,), value) for name, value in sorted(tally.limit_used.items())]
+    yield LIMIT, by_name(tally.limit_used)
 
 
 def single_jobs(picture: Picture, _: Limits) -> Iterable[Metric]:
@@ -186,12 +191,7 @@ def single_jobs(picture: Picture, _: Limits) -> Iterable[Metric]:
         name = str(job.job_id)
         partition = ",".join(job.partitions)
         out.add(INFO, 1, name, job.user, job.account, partition, job.qos, job.name, job.state)
-        out.add(JOB_CPUS, job.cpus, name)
-        out.add(JOB_GPUS, job.gpus, name)
-        out.add(JOB_MEMORY, job.memory_bytes, name)
-        if job.has_started:
-            out.add(JOB_START, job.start_s, name)
-            out.add(JOB_END, job.start_s + job.limit_s, name)
+        ONE.add(out, [job], name)
     return out
 
 
@@ -202,17 +202,10 @@ def _reading(picture: Picture) -> JobsReading:
 
 
 def _states(
-    out: MetricBuilder,
-    family: Family,
-    labels: tuple[str, ...],
-    cells: Iterable[Cell],
-    *,
-    zeros: bool = True,
+    out: MetricBuilder, family: Family, labels: tuple[str, ...], cells: Iterable[Cell], *also: str
 ) -> None:
-    counts = dict.fromkeys(JOB_STATES, 0) if zeros else {}
-    for cell in cells:
-        state = cell.traits.state
-        counts[state] = counts.get(state, 0) + cell.tasks
+    """Count jobs by state; 0 for these states if there is none."""
+    counts = {**dict.fromkeys(also, 0), **counting.tasks(cells, lambda cell: cell.traits.state)}
     for state, count in counts.items():
         out.add(family, count, *labels, state)
 
@@ -250,6 +243,6 @@ COUNTERS: Final = Chapter(
 SINGLE: Final = Chapter(
     name="single jobs",
     sources=("jobs",),
-    families=(INFO, JOB_CPUS, JOB_GPUS, JOB_MEMORY, JOB_START, JOB_END),
+    families=(INFO, *ONE.families),
     write=single_jobs,
 )

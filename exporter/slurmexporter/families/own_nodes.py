@@ -1,10 +1,12 @@
 """Own names: nodes and partitions."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from slurmexporter.families import counting
 from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
+from slurmexporter.families.figures import FigureSet, one
 from slurmexporter.families.picture import Picture
 from slurmexporter.readings.node import PartitionView, SlurmNode
 from slurmexporter.readings.states import NODE_FLAGS, NODE_STATES
@@ -12,46 +14,63 @@ from slurmexporter.text.family import Family, Metric, gauge
 
 _MINUTE_S: Final = 60
 
-
-def _node(name: str, words: str, *labels: str) -> Family:
-    return gauge(f"slurm_node_{name}", words, "node", *labels)
-
-
 STATE: Final = gauge("slurm_nodes_by_state", "Nodes by base state.", "state")
 FLAG: Final = gauge("slurm_nodes_by_flag", "Nodes by flag, besides their base state.", "flag")
 AVAILABLE: Final = gauge(
     "slurm_nodes_available",
     "Nodes that respond and are neither drained, failing, in maintenance, rebooting nor powered down.",
 )
-CPU_SIZE: Final = _node("cpu_size", "CPUs of a node.")
-CPU_ALLOCATED: Final = _node("cpu_allocated", "Allocated CPUs of a node.")
-CPU_EFFECTIVE: Final = _node("cpu_effective", "CPUs of a node that jobs can use.")
-LOAD: Final = _node("load", "Load of a node, as reported by its slurmd.")
-MEMORY_SIZE: Final = _node("memory_size_bytes", "Memory of a node.")
-MEMORY_ALLOCATED: Final = _node("memory_allocated_bytes", "Allocated memory of a node.")
-MEMORY_EFFECTIVE: Final = _node(
-    "memory_available_to_jobs_bytes", "Memory of a node that jobs can use."
+_KINDS: Final = ("node", "gres", "type")
+ONE: Final[FigureSet[SlurmNode]] = FigureSet(
+    "slurm_node",
+    {
+        "available": one(
+            "1 if a node responds and is neither drained, failing, in maintenance, rebooting nor powered down, else 0",
+            lambda node: node.is_available,
+        ),
+        "cpu_size": one("CPUs of a node", lambda node: node.cpus),
+        "cpu_allocated": one("Allocated CPUs of a node", lambda node: node.allocated_cpus),
+        "cpu_effective": one("CPUs of a node that jobs can use", lambda node: node.effective_cpus),
+        "memory_size_bytes": one("Memory of a node", lambda node: node.memory_bytes),
+        "memory_allocated_bytes": one(
+            "Allocated memory of a node", lambda node: node.allocated_memory_bytes
+        ),
+        "memory_available_to_jobs_bytes": one(
+            "Memory of a node that jobs can use", lambda node: node.effective_memory_bytes
+        ),
+        "load": one("Load of a node, as reported by its slurmd", lambda node: node.load),
+        "memory_unused_bytes": one(
+            "Memory of a node that no process uses, as reported by its slurmd",
+            lambda node: node.free_memory_bytes,
+        ),
+    },
+    "node",
 )
-MEMORY_FREE: Final = _node(
-    "memory_unused_bytes", "Memory of a node that no process uses, as reported by its slurmd."
+GRES: Final = gauge("slurm_node_gres", "Generic resources of a node, such as GPUs.", *_KINDS)
+GRES_ALLOCATED: Final = gauge(
+    "slurm_node_gres_allocated", "Allocated generic resources of a node.", *_KINDS
 )
-GRES: Final = _node("gres", "Generic resources of a node, such as GPUs.", "gres", "type")
-GRES_ALLOCATED: Final = _node(
-    "gres_allocated", "Allocated generic resources of a node.", "gres", "type"
-)
-UP: Final = _node(
-    "available",
-    "1 if a node responds and is neither drained, failing, in maintenance, rebooting nor powered down, else 0.",
-)
-REASON: Final = _node(
-    "reason_info",
+REASON: Final = gauge(
+    "slurm_node_reason_info",
     "Why a node is down or drained, and who set the reason; always 1.",
+    "node",
     "reason",
     "user",
 )
-REASON_SINCE: Final = _node("reason_since_timestamp_seconds", "When the reason of a node was set.")
-BOOT: Final = _node("boot_timestamp_seconds", "When a node booted.")
-BUSY: Final = _node("last_busy_timestamp_seconds", "When a node was last busy.")
+TIMES: Final[FigureSet[SlurmNode]] = FigureSet(
+    "slurm_node",
+    {
+        "reason_since_timestamp_seconds": one(
+            "When the reason of a node was set",
+            lambda node: node.reason_since_s if node.reason else None,
+        ),
+        "boot_timestamp_seconds": one("When a node booted", lambda node: node.boot_s or None),
+        "last_busy_timestamp_seconds": one(
+            "When a node was last busy", lambda node: node.last_busy_s or None
+        ),
+    },
+    "node",
+)
 GRES_TOTAL: Final = gauge("slurm_gres", "Generic resources of all nodes.", "gres", "type")
 GRES_USED: Final = gauge(
     "slurm_gres_allocated", "Allocated generic resources of all nodes.", "gres", "type"
@@ -95,16 +114,14 @@ def nodes(picture: Picture, limits: Limits) -> Iterable[Metric]:
     for flag in NODE_FLAGS:
         out.add(FLAG, sum(flag in node.flags for node in slurm_nodes), flag)
     out.add(AVAILABLE, sum(node.is_available for node in slurm_nodes))
-    versions: dict[str, int] = {}
-    total: dict[tuple[str, str], float] = {}
-    used: dict[tuple[str, str], float] = {}
+    versions = Counter(node.version for node in slurm_nodes if node.version)
+    total: dict[tuple[str, str], float] = defaultdict(float)
+    used: dict[tuple[str, str], float] = defaultdict(float)
     for node in slurm_nodes:
-        if node.version:
-            versions[node.version] = versions.get(node.version, 0) + 1
         for kind, amount in node.gres.items():
-            total[kind] = total.get(kind, 0) + amount
+            total[kind] += amount
         for kind, amount in node.gres_used.items():
-            used[kind] = used.get(kind, 0) + amount
+            used[kind] += amount
         if limits.node_series:
             _one(out, node)
     for version, count in versions.items():
@@ -131,52 +148,29 @@ def _partition(out: MetricBuilder, partition: PartitionView, nodes: Sequence[Slu
     out.add(TIME_LIMIT, float("inf") if limit is None else limit * _MINUTE_S, name)
     _states(out, PARTITION_NODES, (name,), nodes)
     out.add(PARTITION_AVAILABLE, sum(node.is_available for node in nodes), name)
-    busy = {"ALLOCATED", "MIXED"}
-    for resource, has, allocated in (
-        ("nodes", len(nodes), sum(node.state in busy for node in nodes)),
-        ("cpus", sum(n.cpus for n in nodes), sum(n.allocated_cpus for n in nodes)),
-        ("gpus", sum(n.gpus for n in nodes), sum(n.allocated_gpus for n in nodes)),
-        (
-            "memory_bytes",
-            sum(n.memory_bytes for n in nodes),
-            sum(n.allocated_memory_bytes for n in nodes),
-        ),
-    ):
-        out.add(CAPACITY, has, name, resource)
+    out.add(CAPACITY, len(nodes), name, "nodes")
+    busy = sum(node.state in {"ALLOCATED", "MIXED"} for node in nodes)
+    out.add(ALLOCATED, busy, name, "nodes")
+    for resource in ("cpus", "gpus", "memory_bytes"):
+        out.add(CAPACITY, sum(getattr(node, resource) for node in nodes), name, resource)
+        allocated = sum(getattr(node, f"allocated_{resource}") for node in nodes)
         out.add(ALLOCATED, allocated, name, resource)
 
 
 def _one(out: MetricBuilder, node: SlurmNode) -> None:
-    name = node.name
-    out.add(UP, node.is_available, name)
-    out.add(CPU_SIZE, node.cpus, name)
-    out.add(CPU_ALLOCATED, node.allocated_cpus, name)
-    out.add(CPU_EFFECTIVE, node.effective_cpus, name)
-    out.add(MEMORY_SIZE, node.memory_bytes, name)
-    out.add(MEMORY_ALLOCATED, node.allocated_memory_bytes, name)
-    out.add(MEMORY_EFFECTIVE, node.effective_memory_bytes, name)
-    if node.load is not None:
-        out.add(LOAD, node.load, name)
-    if node.free_memory_bytes is not None:
-        out.add(MEMORY_FREE, node.free_memory_bytes, name)
+    ONE.add(out, [node], node.name)
     for kind, amount in node.gres.items():
-        out.add(GRES, amount, name, *kind)
-        out.add(GRES_ALLOCATED, node.gres_used.get(kind, 0), name, *kind)
+        out.add(GRES, amount, node.name, *kind)
+        out.add(GRES_ALLOCATED, node.gres_used.get(kind, 0), node.name, *kind)
     if node.reason:
-        out.add(REASON, 1, name, node.reason, node.reason_user)
-        out.add(REASON_SINCE, node.reason_since_s, name)
-    if node.boot_s:
-        out.add(BOOT, node.boot_s, name)
-    if node.last_busy_s:
-        out.add(BUSY, node.last_busy_s, name)
+        out.add(REASON, 1, node.name, node.reason, node.reason_user)
+    TIMES.add(out, [node], node.name)
 
 
 def _states(
     out: MetricBuilder, family: Family, labels: tuple[str, ...], nodes: Iterable[SlurmNode]
 ) -> None:
-    counts = dict.fromkeys(NODE_STATES, 0)
-    for node in nodes:
-        counts[node.state] = counts.get(node.state, 0) + 1
+    counts = {**dict.fromkeys(NODE_STATES, 0), **Counter(node.state for node in nodes)}
     for state, count in counts.items():
         out.add(family, count, *labels, state)
 
@@ -186,9 +180,7 @@ NODES: Final = Chapter(
     sources=("nodes",),
     families=(
         STATE, FLAG, AVAILABLE, VERSION, GRES_TOTAL, GRES_USED,
-        UP, CPU_SIZE, CPU_ALLOCATED, CPU_EFFECTIVE, LOAD,
-        MEMORY_SIZE, MEMORY_ALLOCATED, MEMORY_EFFECTIVE, MEMORY_FREE,
-        GRES, GRES_ALLOCATED, REASON, REASON_SINCE, BOOT, BUSY,
+        *ONE.families, GRES, GRES_ALLOCATED, REASON, *TIMES.families,
     ),
     write=nodes,
 )  # fmt: skip

@@ -4,65 +4,96 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
-from slurmclient.models import Reservation
+from slurmclient.models import License, Reservation, Share
 from slurmexporter.families.chapter import Chapter, Limits, MetricBuilder
+from slurmexporter.families.figures import FigureSet, one
 from slurmexporter.families.picture import Efficiency, Picture
 from slurmexporter.text.budget import largest
-from slurmexporter.text.family import Family, Metric, counter, gauge, histogram
+from slurmexporter.text.family import Metric, by_name, counter, gauge, histogram
 
 _INFINITE64: Final = 2.0**64
 _WHO: Final = ("account", "user", "partition")
 
 
-def _share(name: str, words: str, *labels: str) -> Family:
-    return gauge(
-        f"slurm_share_{name}", f"{words} The label user is empty for accounts.", *_WHO, *labels
-    )
+_ACCOUNTS: Final = " The label user is empty for accounts."
 
 
-SHARES: Final = _share("raw", "Shares of a user or account; NaN if inherited (parent).")
-NORM: Final = _share("norm", "Shares as a fraction of all shares.")
-USAGE_NORM: Final = _share("usage_norm", "Usage as a fraction of all usage.")
-USAGE_EFFECTIVE: Final = _share(
-    "usage_effective", "Effective usage, which includes that of the account's other users."
+def _level(share: Share) -> float | None:
+    """Return a fair-share level; slurmrestd sends Slurm's infinity as the number 2^64."""
+    level = share.fairshare.level
+    return float("inf") if level is not None and level >= _INFINITE64 else level
+
+
+SHARE: Final[FigureSet[Share]] = FigureSet(
+    "slurm_share",
+    {
+        "raw": one(
+            "Shares of a user or account; NaN if inherited (parent)", lambda share: share.shares
+        ),
+        "norm": one("Shares as a fraction of all shares", lambda share: share.shares_normalized),
+        "usage_norm": one("Usage as a fraction of all usage", lambda share: share.usage_normalized),
+        "usage_effective": one(
+            "Effective usage, which includes that of the account's other users",
+            lambda share: share.effective_usage,
+        ),
+        "fairshare_factor": one(
+            "Fair-share factor of the priority, from 0 to 1", lambda share: share.fairshare.factor
+        ),
+        "level": one(
+            "Fair-share level among siblings: above 1 if underserved, +Inf without any usage",
+            _level,
+        ),
+    },
+    *_WHO,
+    ends=f".{_ACCOUNTS}",
 )
-FACTOR: Final = _share("fairshare_factor", "Fair-share factor of the priority, from 0 to 1.")
-LEVEL: Final = _share(
-    "level", "Fair-share level among siblings: above 1 if underserved, +Inf without any usage."
-)
-USAGE: Final = _share(
-    "usage_seconds",
-    "Decayed usage of a trackable resource, in seconds; memory in MiB-seconds.",
+USAGE: Final = gauge(
+    "slurm_share_usage_seconds",
+    f"Decayed usage of a trackable resource, in seconds; memory in MiB-seconds.{_ACCOUNTS}",
+    *_WHO,
     "tres",
 )
-RUNNING: Final = _share(
-    "running_seconds",
-    "Usage that running jobs may still add, in seconds; memory in MiB-seconds.",
+RUNNING: Final = gauge(
+    "slurm_share_running_seconds",
+    f"Usage that running jobs may still add, in seconds; memory in MiB-seconds.{_ACCOUNTS}",
+    *_WHO,
     "tres",
 )
 
-LICENSE: Final = gauge("slurm_license_total", "Licenses in total.", "license")
-LICENSE_USED: Final = gauge("slurm_license_used", "Licenses used by jobs.", "license")
-LICENSE_FREE: Final = gauge("slurm_license_free", "Free licenses.", "license")
-LICENSE_RESERVED: Final = gauge("slurm_license_reserved", "Reserved licenses.", "license")
-LICENSE_DEFICIT: Final = gauge(
-    "slurm_license_deficit",
-    "Licenses missing from the cluster's share of a license server.",
+LICENSE: Final[FigureSet[License]] = FigureSet(
+    "slurm_license",
+    {
+        "total": one("Licenses in total", lambda item: item.total),
+        "used": one("Licenses used by jobs", lambda item: item.used),
+        "free": one("Free licenses", lambda item: item.free),
+        "reserved": one("Reserved licenses", lambda item: item.reserved),
+        "deficit": one(
+            "Licenses missing from the cluster's share of a license server",
+            lambda item: item.last_deficit,
+        ),
+    },
     "license",
 )
 
-
-def _reservation(name: str, words: str, *labels: str) -> Family:
-    return gauge(f"slurm_reservation_{name}", words, "reservation", *labels)
-
-
-RESERVATION: Final = _reservation(
-    "info", "A reservation; always 1.", "partition", "users", "accounts", "flags"
+RESERVATION: Final = gauge(
+    "slurm_reservation_info",
+    "A reservation; always 1.",
+    *("reservation", "partition", "users", "accounts", "flags"),
 )
-RESERVATION_START: Final = _reservation("start_timestamp_seconds", "When a reservation starts.")
-RESERVATION_END: Final = _reservation("end_timestamp_seconds", "When a reservation ends.")
-RESERVATION_NODES: Final = _reservation("nodes", "Nodes of a reservation.")
-RESERVATION_CORES: Final = _reservation("cores", "Cores of a reservation.")
+RESERVATION_FIGURES: Final[FigureSet[Reservation]] = FigureSet(
+    "slurm_reservation",
+    {
+        "start_timestamp_seconds": one(
+            "When a reservation starts", lambda reservation: _stamp(reservation.start_time)
+        ),
+        "end_timestamp_seconds": one(
+            "When a reservation ends", lambda reservation: _stamp(reservation.end_time)
+        ),
+        "nodes": one("Nodes of a reservation", lambda reservation: reservation.node_count),
+        "cores": one("Cores of a reservation", lambda reservation: reservation.core_count),
+    },
+    "reservation",
+)
 
 CPU_EFFICIENCY: Final = histogram(
     "slurm_job_cpu_efficiency_ratio",
@@ -101,16 +132,7 @@ def shares(picture: Picture, limits: Limits) -> Iterable[Metric]:
         if is_user and share.name not in shown_users:
             continue
         who = (share.parent, share.name, share.partition) if is_user else (share.name, "", "")
-        for family, value in (
-            (SHARES, share.shares),
-            (NORM, share.shares_normalized),
-            (USAGE_NORM, share.usage_normalized),
-            (USAGE_EFFECTIVE, share.effective_usage),
-            (FACTOR, share.fairshare.factor),
-            (LEVEL, _level(share.fairshare.level)),
-        ):
-            if value is not None:
-                out.add(family, value, *who)
+        SHARE.add(out, [share], *who)
         for usage in share.tres.usage:
             if usage.value:
                 out.add(USAGE, usage.value, *who, usage.name)
@@ -124,14 +146,7 @@ def licenses(picture: Picture, _: Limits) -> Iterable[Metric]:
     """Return the licenses."""
     out = MetricBuilder()
     for item in picture.licenses or ():
-        for family, value in (
-            (LICENSE, item.total),
-            (LICENSE_USED, item.used),
-            (LICENSE_FREE, item.free),
-            (LICENSE_RESERVED, item.reserved),
-            (LICENSE_DEFICIT, item.last_deficit),
-        ):
-            out.add(family, value, item.license_name)
+        LICENSE.add(out, [item], item.license_name)
     return out
 
 
@@ -140,35 +155,18 @@ def reservations(picture: Picture, _: Limits) -> Iterable[Metric]:
     out = MetricBuilder()
     for reservation in picture.reservations or ():
         out.add(RESERVATION, 1, reservation.name, *_words(reservation))
-        out.add(RESERVATION_START, _stamp(reservation.start_time), reservation.name)
-        out.add(RESERVATION_END, _stamp(reservation.end_time), reservation.name)
-        out.add(RESERVATION_NODES, reservation.node_count, reservation.name)
-        out.add(RESERVATION_CORES, reservation.core_count, reservation.name)
+        RESERVATION_FIGURES.add(out, [reservation], reservation.name)
     return out
 
 
 def efficiency(picture: Picture, _: Limits) -> Iterator[Metric]:
     """Return how much of their allocations ended jobs used."""
     reading = picture.efficiency or Efficiency()
-    yield CPU_EFFICIENCY, [((name,), histogram) for name, histogram in sorted(reading.cpu.items())]
-    yield (
-        MEMORY_EFFICIENCY,
-        [((name,), histogram) for name, histogram in sorted(reading.memory.items())],
-    )
-    yield WASTED_CPU, [((name,), seconds) for name, seconds in sorted(reading.wasted_cpu_s.items())]
-    yield (
-        WASTED_MEMORY,
-        [
-            ((name,), byte_seconds)
-            for name, byte_seconds in sorted(reading.wasted_memory_byte_s.items())
-        ],
-    )
+    yield CPU_EFFICIENCY, by_name(reading.cpu)
+    yield MEMORY_EFFICIENCY, by_name(reading.memory)
+    yield WASTED_CPU, by_name(reading.wasted_cpu_s)
+    yield WASTED_MEMORY, by_name(reading.wasted_memory_byte_s)
     yield NOT_MEASURED, [((), reading.skipped)]
-
-
-def _level(level: float | None) -> float | None:
-    """Return a fair-share level; slurmrestd sends Slurm's infinity as the number 2^64."""
-    return float("inf") if level is not None and level >= _INFINITE64 else level
 
 
 def _stamp(moment: datetime | None) -> float:
@@ -187,25 +185,19 @@ def _words(reservation: Reservation) -> tuple[str, str, str, str]:
 SHARING: Final = Chapter(
     name="shares",
     sources=("shares",),
-    families=(SHARES, NORM, USAGE_NORM, USAGE_EFFECTIVE, FACTOR, LEVEL, USAGE, RUNNING),
+    families=(*SHARE.families, USAGE, RUNNING),
     write=shares,
 )
 LICENSES: Final = Chapter(
     name="licenses",
     sources=("licenses",),
-    families=(LICENSE, LICENSE_USED, LICENSE_FREE, LICENSE_RESERVED, LICENSE_DEFICIT),
+    families=LICENSE.families,
     write=licenses,
 )
 RESERVATIONS: Final = Chapter(
     name="reservations",
     sources=("reservations",),
-    families=(
-        RESERVATION,
-        RESERVATION_START,
-        RESERVATION_END,
-        RESERVATION_NODES,
-        RESERVATION_CORES,
-    ),
+    families=(RESERVATION, *RESERVATION_FIGURES.families),
     write=reservations,
 )
 EFFICIENCY: Final = Chapter(

@@ -1,6 +1,6 @@
 """The latest readings of Slurm, from which all pages are rendered."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from slurmclient.models import (
@@ -82,7 +82,3 @@ class Picture:
     shares: Sequence[Share] | None = None
     accounting: AccountingReading | None = None
     efficiency: Efficiency | None = None
-
-    def readings(self) -> Mapping[str, object]:
-        """Return the readings by the names of their sources."""
-        return {name: getattr(self, name) for name in self.__slots__}

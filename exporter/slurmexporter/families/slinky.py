@@ -100,16 +100,13 @@ PARTITION_SIZES: Final = FigureSet(
 
 def jobs(picture: Picture, limits: Limits) -> Iterable[Metric]:
     """Return jobs in all, by account, user and partition."""
-    out = MetricBuilder()
-    cells = picture.jobs.cells if picture.jobs else ()
+    out, cells = MetricBuilder(), counting.cells_of(picture)
     JOBS.add(out, cells)
-    for name, group in counting.groups(cells, counting.by_account(cells, limits)).items():
-        ACCOUNT_JOBS.add(out, group, name)
+    ACCOUNT_JOBS.add_all(out, counting.by_account(cells, limits))
     ids = {cell.traits.user: str(cell.traits.user_id) for cell in cells}
-    for name, group in counting.groups(cells, counting.by_user(cells, limits)).items():
+    for name, group in counting.by_user(cells, limits).items():
         USER_JOBS.add(out, group, ids.get(name, ""), name)
-    names = [partition.name for partition in picture.partitions or ()]
-    for name, group in counting.groups(cells, counting.in_partitions, names).items():
+    for name, group in counting.by_partition(picture, cells).items():
         PARTITION_JOBS.add(out, group, name)
         able = (cell.most_nodes for cell in group if cell.is_pending and not cell.traits.is_held)
         out.add(MOST_NODES, max(able, default=0), name)
@@ -121,8 +118,7 @@ def nodes(picture: Picture, limits: Limits) -> Iterable[Metric]:
     out, slurm_nodes = MetricBuilder(), picture.nodes or ()
     NODES.add(out, slurm_nodes)
     if limits.node_series:
-        for node in slurm_nodes:
-            NODE_SIZES.add(out, [node], node.name)
+        NODE_SIZES.add_all(out, {node.name: [node] for node in slurm_nodes})
     for name, group in counting.nodes_by_partition(picture).items():
         PARTITION_NODES.add(out, group, name)
         PARTITION_SIZES.add(out, group, name)

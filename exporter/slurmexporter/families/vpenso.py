@@ -3,7 +3,7 @@
 Its names have no units and its memory is in MB (MiB, as Slurm counts); both are kept for the dashboards.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from slurmexporter.families import counting, figures, scheduler_figures
@@ -55,36 +55,70 @@ QUEUE: Final[FigureSet[Cell]] = FigureSet(
         "configuring": figures.with_flag("CONFIGURING"),
     },
 )
-
-CPUS: Final = {
-    "alloc": _gauge("cpus_alloc", "Allocated CPUs."),
-    "idle": _gauge("cpus_idle", "Idle CPUs."),
-    "other": _gauge("cpus_other", "CPUs of nodes that are down or drained."),
-    "total": _gauge("cpus_total", "CPUs."),
-}
-GPUS: Final = {
-    "alloc": _gauge("gpus_alloc", "Allocated GPUs."),
-    "idle": _gauge("gpus_idle", "Idle GPUs."),
-    "other": _gauge("gpus_other", "Unallocated GPUs of nodes that are down or drained."),
-    "total": _gauge("gpus_total", "GPUs."),
-    "utilization": _gauge("gpus_utilization", "Fraction of GPUs that is allocated."),
-}
-PARTITION: Final = {
-    "allocated": _gauge("partition_cpus_allocated", "Allocated CPUs.", "partition"),
-    "idle": _gauge("partition_cpus_idle", "Idle CPUs.", "partition"),
-    "other": _gauge("partition_cpus_other", "CPUs of nodes that are down or drained.", "partition"),
-    "total": _gauge("partition_cpus_total", "CPUs.", "partition"),
-}
 PARTITION_PENDING: Final = _gauge("partition_jobs_pending", "Pending jobs.", "partition")
-_NODE: Final = ("node", "status")
-NODE: Final = {
-    "cpu_alloc": _gauge("node_cpu_alloc", "Allocated CPUs of a node.", *_NODE),
-    "cpu_idle": _gauge("node_cpu_idle", "Idle CPUs of a node.", *_NODE),
-    "cpu_other": _gauge("node_cpu_other", "CPUs of a node that is down or drained.", *_NODE),
-    "cpu_total": _gauge("node_cpu_total", "CPUs of a node.", *_NODE),
-    "mem_alloc": _gauge("node_mem_alloc", "Allocated memory of a node, in MiB.", *_NODE),
-    "mem_total": _gauge("node_mem_total", "Memory of a node, in MiB.", *_NODE),
-}
+
+
+def _idle_cpus(node: SlurmNode) -> int:
+    return node.effective_cpus - node.allocated_cpus if _is_usable(node) else 0
+
+
+def _other_cpus(node: SlurmNode) -> int:
+    return 0 if _is_usable(node) else node.effective_cpus - node.allocated_cpus
+
+
+def _cpus(allocated: str) -> Mapping[str, Figure[SlurmNode]]:
+    """Return the figures that `sinfo -o %C` shows; vpenso has two names for the first."""
+    return {
+        allocated: figures.size("Allocated CPUs", lambda node: node.allocated_cpus),
+        "idle": figures.size("Idle CPUs", _idle_cpus),
+        "other": figures.size("CPUs of nodes that are down or drained", _other_cpus),
+        "total": figures.size("CPUs", lambda node: node.effective_cpus),
+    }
+
+
+def _unallocated_gpus(node: SlurmNode) -> float:
+    return node.gpus - node.allocated_gpus
+
+
+def _share_of_gpus(nodes: Iterable[SlurmNode]) -> float:
+    total = sum(node.gpus for node in nodes)
+    return sum(node.allocated_gpus for node in nodes) / total if total else 0
+
+
+CPUS: Final = FigureSet("slurm_cpus", _cpus("alloc"))
+GPUS: Final = FigureSet(
+    "slurm_gpus",
+    {
+        "total": figures.size("GPUs", lambda node: node.gpus),
+        "alloc": figures.size("Allocated GPUs", lambda node: node.allocated_gpus),
+        "other": figures.size(
+            "Unallocated GPUs of nodes that are down or drained",
+            lambda node: 0 if _is_usable(node) else _unallocated_gpus(node),
+        ),
+        "idle": figures.size(
+            "Idle GPUs", lambda node: _unallocated_gpus(node) if _is_usable(node) else 0
+        ),
+        "utilization": ("Fraction of GPUs that is allocated", _share_of_gpus),
+    },
+)
+NODE: Final = FigureSet(
+    "slurm_node",
+    {
+        "cpu_alloc": figures.size("Allocated CPUs of a node", lambda node: node.allocated_cpus),
+        "cpu_idle": figures.size("Idle CPUs of a node", _idle_cpus),
+        "cpu_other": figures.size("CPUs of a node that is down or drained", _other_cpus),
+        "cpu_total": figures.size("CPUs of a node", lambda node: node.effective_cpus),
+        "mem_alloc": figures.size(
+            "Allocated memory of a node, in MiB", lambda node: node.allocated_memory_bytes // MIB
+        ),
+        "mem_total": figures.size(
+            "Memory of a node, in MiB", lambda node: node.memory_bytes // MIB
+        ),
+    },
+    "node",
+    "status",
+)
+PARTITION: Final = FigureSet("slurm_partition_cpus", _cpus("allocated"), "partition")
 
 
 def _without_flags(state: str) -> Callable[[SlurmNode], bool]:
@@ -131,17 +165,11 @@ _SCHEDULER: Final = {
 
 def jobs(picture: Picture, limits: Limits) -> Iterable[Metric]:
     """Return jobs in all, by account, user and partition."""
-    out = MetricBuilder()
-    cells = picture.jobs.cells if picture.jobs else ()
+    out, cells = MetricBuilder(), counting.cells_of(picture)
     QUEUE.add(out, cells)
-    for families, namer in (
-        (ACCOUNTS, counting.by_account(cells, limits)),
-        (USERS, counting.by_user(cells, limits)),
-    ):
-        for name, group in counting.groups(cells, namer).items():
-            families.add(out, group, name)
-    names = [partition.name for partition in picture.partitions or ()]
-    for name, group in counting.groups(cells, counting.in_partitions, names).items():
+    ACCOUNTS.add_all(out, counting.by_account(cells, limits))
+    USERS.add_all(out, counting.by_user(cells, limits))
+    for name, group in counting.by_partition(picture, cells).items():
         out.add(PARTITION_PENDING, sum(c.tasks for c in group if c.is_pending), name)
     return out
 
@@ -149,21 +177,12 @@ def jobs(picture: Picture, limits: Limits) -> Iterable[Metric]:
 def nodes(picture: Picture, limits: Limits) -> Iterable[Metric]:
     """Return nodes, CPUs and GPUs in all, by node and by partition."""
     out, slurm_nodes = MetricBuilder(), picture.nodes or ()
-    NODES.add(out, slurm_nodes)
-    _cpus(out, CPUS, (), slurm_nodes)
-    total = sum(node.gpus for node in slurm_nodes)
-    used = sum(node.allocated_gpus for node in slurm_nodes)
-    out.add(GPUS["total"], total)
-    out.add(GPUS["alloc"], used)
-    other = sum(node.gpus - node.allocated_gpus for node in slurm_nodes if not _is_usable(node))
-    out.add(GPUS["other"], other)
-    out.add(GPUS["idle"], total - used - other)
-    out.add(GPUS["utilization"], used / total if total else 0)
+    for families in (NODES, CPUS, GPUS):
+        families.add(out, slurm_nodes)
     if limits.node_series:
         for node in slurm_nodes:
-            _one(out, node)
-    for name, group in counting.nodes_by_partition(picture).items():
-        _cpus(out, PARTITION, (name,), group)
+            NODE.add(out, [node], node.name, _status(node))
+    PARTITION.add_all(out, counting.nodes_by_partition(picture))
     return out
 
 
@@ -174,34 +193,6 @@ def fairshare(picture: Picture, _: Limits) -> Iterable[Metric]:
         if "USER" not in share.type and share.fairshare.factor is not None:
             out.add(FAIRSHARE, share.fairshare.factor, share.name)
     return out
-
-
-def _cpus(
-    out: MetricBuilder,
-    families: Mapping[str, Family],
-    labels: tuple[str, ...],
-    nodes: Sequence[SlurmNode],
-) -> None:
-    sums = [sum(column) for column in zip(*map(_shares_of_cpus, nodes), strict=True)] or [0] * 4
-    for family, amount in zip(families.values(), sums, strict=True):
-        out.add(family, amount, *labels)
-
-
-def _one(out: MetricBuilder, node: SlurmNode) -> None:
-    labels = node.name, _status(node)
-    for suffix, amount in zip(
-        ("cpu_alloc", "cpu_idle", "cpu_other", "cpu_total"), _shares_of_cpus(node), strict=True
-    ):
-        out.add(NODE[suffix], amount, *labels)
-    out.add(NODE["mem_alloc"], node.allocated_memory_bytes // MIB, *labels)
-    out.add(NODE["mem_total"], node.memory_bytes // MIB, *labels)
-
-
-def _shares_of_cpus(node: SlurmNode) -> tuple[int, int, int, int]:
-    """Return allocated, idle, other and all CPUs, as `sinfo -o %C` shows them."""
-    rest = node.effective_cpus - node.allocated_cpus
-    idle, other = (rest, 0) if _is_usable(node) else (0, rest)
-    return node.allocated_cpus, idle, other, node.effective_cpus
 
 
 def _is_usable(node: SlurmNode) -> bool:
@@ -222,17 +213,14 @@ CHAPTERS: Final = (
     Chapter(
         name="jobs",
         sources=("jobs", "partitions"),
-        families=(
-            *QUEUE.families,
-            *ACCOUNTS.families, *USERS.families, PARTITION_PENDING,
-        ),
+        families=(*QUEUE.families, *ACCOUNTS.families, *USERS.families, PARTITION_PENDING),
         write=jobs,
     ),
     Chapter(
         name="nodes",
         sources=("nodes", "partitions"),
         families=(
-            *NODES.families, *CPUS.values(), *GPUS.values(), *NODE.values(), *PARTITION.values(),
+            *NODES.families, *CPUS.families, *GPUS.families, *NODE.families, *PARTITION.families,
         ),
         write=nodes,
     ),

@@ -1,7 +1,7 @@
 """Metric families, samples and histograms."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -64,3 +64,8 @@ Value: TypeAlias = float | Histogram
 Sample: TypeAlias = tuple[tuple[str, ...], Value]
 """The values of the family's labels, in their order, and the sample's value."""
 Metric: TypeAlias = tuple[Family, Iterable[Sample]]
+
+
+def by_name(values: Mapping[str, Value]) -> list[Sample]:
+    """Return the samples of a family with one label, sorted by its value."""
+    return [((name,), values[name]) for name in sorted(values)]
