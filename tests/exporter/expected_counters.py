@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from slurmexporter.jobtable.tally import RATIO_BOUNDS, RUN_BOUNDS_S, WAIT_BOUNDS_S
+from slurmexporter.jobtable.tally import BOUNDS_S, RATIO_BOUNDS
 from tests.exporter.commands_detail import Fields, moment_s, span_s
 from tests.exporter.commands_say import amounts
 from tests.exporter.expected import Expected, Labels
@@ -19,9 +19,9 @@ def of_records(name: str, seen: Evidence) -> tuple[Mapping[Labels, float], Expec
     jobs = [row for row in seen.records if "." not in row["JobID"]]
     ran = [row for row in jobs if row["AllocTRES"]]
     histograms: Mapping[str, tuple[Sequence[float], Observed]] = {
-        "slurm_job_wait_seconds": (WAIT_BOUNDS_S, [(_partition(row), _waited_s(row)) for row in ran]),
+        "slurm_job_wait_seconds": (BOUNDS_S, [(_partition(row), _waited_s(row)) for row in ran]),
         "slurm_job_run_seconds": (
-            RUN_BOUNDS_S,
+            BOUNDS_S,
             [((*_partition(row), _state(row)), float(row["ElapsedRaw"])) for row in ran],
         ),
         "slurm_job_timelimit_used_ratio": (

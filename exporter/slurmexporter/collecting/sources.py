@@ -3,10 +3,11 @@
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import Final, TypeVar
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from slurmclient import Client, Listing, SlurmError, TooOld
-from slurmclient.models import DatabasePing, License, Reservation, Share, Statistics
+from slurmclient.models import DatabasePing
 from slurmexporter.collecting import privacy
 from slurmexporter.collecting.journal import Journal
 from slurmexporter.families.picture import AccountingReading, ControllersReading
@@ -46,12 +47,12 @@ class Sources:
         """Return the functions that read, by the names of their sources."""
         reads: dict[str, Read] = {
             "controllers": self.controllers,
-            "scheduler": self.scheduler,
+            "scheduler": self._slurm.diag,
             "nodes": self.nodes,
             "partitions": self.partitions,
-            "licenses": self.licenses,
-            "reservations": self.reservations,
-            "shares": self.shares,
+            "licenses": partial(self._list, "licenses", self._slurm.licenses.list),
+            "reservations": partial(self._list, "reservations", self._slurm.reservations.list),
+            "shares": partial(self._list, "shares", self._slurm.shares.list),
         }
         if self._settings.has_accounting:
             reads["accounting"] = self.accounting
@@ -87,10 +88,6 @@ class Sources:
             api=f"v0.0.{dialect.version}",
         )
 
-    async def scheduler(self) -> Statistics:
-        """Read slurmctld's statistics."""
-        return await self._slurm.diag()
-
     async def nodes(self) -> Sequence[SlurmNode] | None:
         """Read all nodes, unless none has changed."""
         self._do_nodes_rest = False
@@ -113,18 +110,6 @@ class Sources:
         self._note("partitions", listed)
         self._partitions_at = listed.updated_at
         return listed
-
-    async def licenses(self) -> Sequence[License]:
-        """Read the licenses."""
-        return self._note("licenses", await self._slurm.licenses.list())
-
-    async def reservations(self) -> Sequence[Reservation]:
-        """Read the reservations."""
-        return self._note("reservations", await self._slurm.reservations.list())
-
-    async def shares(self) -> Sequence[Share]:
-        """Read the fair-share tree; empty without the multifactor priority plugin."""
-        return self._note("shares", await self._slurm.shares.list())
 
     async def accounting(self) -> AccountingReading | None:
         """Read limits and slurmdbd's statistics; nothing if this Slurm has no accounting."""
@@ -171,6 +156,9 @@ class Sources:
             any(ping.responding for ping in pings) if pings else self._journal.are_databases_up
         )
         return pings
+
+    async def _list(self, source: str, read: Callable[[], Awaitable[Listing[Any]]]) -> Listing[Any]:
+        return self._note(source, await read())
 
     def _note(self, source: str, listed: Listing[T]) -> Listing[T]:
         self._journal.odd[source] += len(listed.odd)

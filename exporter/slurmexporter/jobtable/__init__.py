@@ -1,5 +1,5 @@
 """All jobs as last read, and the events since.
 
-`happenings` finds the events between two readings of a job, `tally` counts them, `table` keeps the jobs.
+`tally` counts the events between two readings of a job, `table` keeps the jobs.
 All of it is pure: times are arguments, and nothing here asks Slurm.
 """

@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from slurmclient.watching import states as slurm_states
-from slurmexporter.jobtable.happenings import events_between, loss
 from slurmexporter.jobtable.tally import Tally
 from slurmexporter.readings.job import Job, elapsed_s
 
@@ -106,8 +105,7 @@ class JobTable:
             before = {}
         for job in jobs:
             if not is_first:
-                for event in events_between(before.get(job.key), job, is_new_base=not before):
-                    self.tally.add(event)
+                self.tally.count(before.get(job.key), job, is_new_base=not before)
             self._credit(job, began_s, is_first=is_first)
         for key in before.keys() - {job.key for job in jobs}:
             self._runs.pop((base, key), None)
@@ -120,8 +118,7 @@ class JobTable:
         """Forget a base; jobs that had not ended count as lost."""
         for row in self.rows.pop(base, ()):
             run = self._runs.pop((base, row.key), None)
-            for event in loss(row, run.credited_s if run else 0.0):
-                self.tally.add(event)
+            self.tally.lose(row, run.credited_s if run else 0.0)
         self._entries.pop(base, None)
         self._read_at.pop(base, None)
 

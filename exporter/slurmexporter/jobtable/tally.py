@@ -4,15 +4,15 @@ import copy
 from collections import defaultdict, deque
 from typing import Final, Self
 
-from slurmexporter.jobtable.happenings import End, JobEvent, Requeue, Start, Submission
-from slurmexporter.readings.job import Job
+from slurmexporter.readings.job import Job, elapsed_s
+from slurmexporter.readings.states import LOST
 from slurmexporter.text.budget import Admission
 from slurmexporter.text.family import Histogram
 
 _REMEMBERED: Final = 1000
 _MINUTE: Final = 60.0
 _HOUR: Final = 3600.0
-WAIT_BOUNDS_S: Final = (
+BOUNDS_S: Final = (
     1.0,
     10.0,
     30.0,
@@ -26,7 +26,6 @@ WAIT_BOUNDS_S: Final = (
     72 * _HOUR,
     168 * _HOUR,
 )
-RUN_BOUNDS_S: Final = WAIT_BOUNDS_S
 RATIO_BOUNDS: Final = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
@@ -58,24 +57,31 @@ class Tally:
             setattr(other, name, copies)
         return other
 
-    def add(self, event: JobEvent) -> None:
-        """Count an event."""
-        job = event.job
-        where = self._where(job)
-        match event:
-            case Submission():
-                self.submits[where] += job.tasks
-            case Start(waited_s=waited_s):
-                self.starts[where] += job.tasks
-                wait = self.wait_s.setdefault(where[0], Histogram.of(WAIT_BOUNDS_S))
-                wait.observe(waited_s, job.tasks)
-            case Requeue():
-                self.requeues[where] += job.tasks
-            case End(state=state, ran_s=ran_s):
-                self.ends[*where, state] += job.tasks
-                if job.has_started:
-                    self.ended.append(job)
-                    self._ran(where[0], event, ran_s)
+    def count(self, old: Job | None, new: Job, *, is_new_base: bool) -> None:
+        """Count the events between two readings of a job, including a start that was never read.
+
+        Args:
+            old: The earlier reading; None if the job, or the task of an array, is read for the first time.
+            new: The later reading, of the same identity.
+            is_new_base: Whether this job or array was unknown before.
+        """
+        if is_new_base:
+            self.submits[self._where(new)] += new.tasks
+        if old is not None and old.restarts < new.restarts:
+            self.requeues[self._where(new)] += new.tasks
+        has_new_start = new.has_started and (old is None or old.start_s != new.start_s)
+        if has_new_start:
+            where = self._where(new)
+            self.starts[where] += new.tasks
+            wait = self.wait_s.setdefault(where[0], Histogram.of(BOUNDS_S))
+            wait.observe(max(0.0, new.start_s - new.waits_since_s), new.tasks)
+        if new.has_ended and (old is None or not old.has_ended or has_new_start):
+            self._end(new, new.state, elapsed_s(new, new.end_s))
+
+    def lose(self, job: Job, ran_s: float) -> None:
+        """Count the end of a job that slurmctld no longer knows, and that had run for so long."""
+        if not job.has_ended:
+            self._end(job, LOST, ran_s)
 
     def credit(self, job: Job, seconds: float) -> None:
         """Add a job's resources, multiplied by seconds."""
@@ -84,12 +90,17 @@ class Tally:
         self.gpu_s[where] += job.gpus * seconds
         self.node_s[where] += job.nodes * seconds
 
-    def _ran(self, partition: str, end: End, ran_s: float) -> None:
-        key = partition, end.state
-        self.run_s.setdefault(key, Histogram.of(RUN_BOUNDS_S)).observe(ran_s)
-        if 0 < end.job.limit_s < float("inf"):
-            used = self.limit_used.setdefault(partition, Histogram.of(RATIO_BOUNDS))
-            used.observe(ran_s / end.job.limit_s)
+    def _end(self, job: Job, state: str, ran_s: float) -> None:
+        where = self._where(job)
+        self.ends[*where, state] += job.tasks
+        if not job.has_started:
+            return
+        self.ended.append(job)
+        run = self.run_s.setdefault((where[0], state), Histogram.of(BOUNDS_S))
+        run.observe(ran_s)
+        if 0 < job.limit_s < float("inf"):
+            used = self.limit_used.setdefault(where[0], Histogram.of(RATIO_BOUNDS))
+            used.observe(ran_s / job.limit_s)
 
     def _where(self, job: Job) -> tuple[str, str]:
         return ",".join(job.partitions), self._accounts.name(job.account)
