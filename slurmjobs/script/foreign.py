@@ -38,42 +38,23 @@ class HeaderTranslation:
 class _Name:
     letter: str
     name: str
-    takes: Takes
+    option: AnyOption | None = None
+    """None if it is ignored, or if there is more to it."""
+    takes: Takes = Takes.VALUE
 
 
-def _names(*rows: str) -> Sequence[_Name]:
-    """Read `letter:name`; a lone letter has no name, and `letter name` takes no value."""
-    names = []
-    for row in rows:
-        letter, colon, name = row[0], row[1:2], row[2:]
-        names.append(_Name(letter, name, Takes.VALUE if colon != " " else Takes.NOTHING))
-    return names
-
-
-_BSUB: Final = _names(
-    "c:cwd",
-    "e:error_file",
-    "J:job_name",
-    "m:hostname",
-    "M:memory_limit",
-    "n:",
-    "o:output_file",
-    "q:queue_name",
-    "W:time",
-    "x exclusive",
+_BSUB: Final = (
+    _Name("c", "cwd", options.CHDIR),
+    _Name("e", "error_file", options.ERROR),
+    _Name("J", "job_name", options.JOB_NAME),
+    _Name("m", "hostname", options.NODELIST),
+    _Name("M", "memory_limit", options.MEM_PER_CPU),
+    _Name("n", "", options.NTASKS),
+    _Name("o", "output_file", options.OUTPUT),
+    _Name("q", "queue_name", options.PARTITION),
+    _Name("W", "time", options.TIME),
+    _Name("x", "exclusive", options.EXCLUSIVE, Takes.NOTHING),
 )
-_BSUB_OPTIONS: Final[Mapping[str, AnyOption]] = {
-    "c": options.CHDIR,
-    "e": options.ERROR,
-    "J": options.JOB_NAME,
-    "m": options.NODELIST,
-    "M": options.MEM_PER_CPU,
-    "n": options.NTASKS,
-    "o": options.OUTPUT,
-    "q": options.PARTITION,
-    "W": options.TIME,
-    "x": options.EXCLUSIVE,
-}
 
 
 def bsub(script: str) -> HeaderTranslation | None:
@@ -87,9 +68,10 @@ def bsub(script: str) -> HeaderTranslation | None:
         for place, word in enumerate(words.words)
     ]
     result = HeaderTranslation(faults=words.faults)
-    for letter, value, line in _parse(renamed, _BSUB, result):
-        text = None if letter == "x" else _bsub_value(letter, value)
-        result.options.append(OptionTranslation(_BSUB_OPTIONS[letter], text, line))
+    for name, value, line in _parse(renamed, _BSUB, result):
+        if name.option is not None:
+            text = None if name.letter == "x" else _bsub_value(name.letter, value)
+            result.options.append(OptionTranslation(name.option, text, line))
     return result
 
 
@@ -105,50 +87,35 @@ def _bsub_value(letter: str, value: str) -> str:
             return value
 
 
-_PBS: Final = _names(
-    "a:start_time",
-    "A:account",
-    "c:checkpoint",
-    "C:working_dir",
-    "d:",
-    "e:error",
-    "h hold",
-    "I interactive",
-    "j:join",
-    "J:job_array",
-    "k:keep",
-    "l:resource_list",
-    "m:mail_options",
-    "M:mail_user_list",
-    "N:job_name",
-    "o:out",
-    "p:priority",
-    "q:destination",
-    "r:rerunable",
-    "S:script_path",
-    "t:array",
-    "u:running_user",
-    "v:variable_list",
-    "V all_env",
-    "W:attributes",
-    "w:",
-    "z no_std",
+_PBS: Final = (
+    _Name("a", "start_time", options.BEGIN),
+    _Name("A", "account", options.ACCOUNT),
+    _Name("c", "checkpoint"),
+    _Name("C", "working_dir"),
+    _Name("d", "", options.CHDIR),
+    _Name("e", "error", options.ERROR),
+    _Name("h", "hold", options.HOLD, Takes.NOTHING),
+    _Name("I", "interactive", takes=Takes.NOTHING),
+    _Name("j", "join"),
+    _Name("J", "job_array", options.ARRAY),
+    _Name("k", "keep"),
+    _Name("l", "resource_list"),
+    _Name("m", "mail_options"),
+    _Name("M", "mail_user_list", options.MAIL_USER),
+    _Name("N", "job_name", options.JOB_NAME),
+    _Name("o", "out", options.OUTPUT),
+    _Name("p", "priority", options.NICE),
+    _Name("q", "destination", options.PARTITION),
+    _Name("r", "rerunable"),
+    _Name("S", "script_path"),
+    _Name("t", "array", options.ARRAY),
+    _Name("u", "running_user"),
+    _Name("v", "variable_list"),
+    _Name("V", "all_env", takes=Takes.NOTHING),
+    _Name("W", "attributes"),
+    _Name("w", "", options.CHDIR),
+    _Name("z", "no_std", takes=Takes.NOTHING),
 )
-_PBS_OPTIONS: Final[Mapping[str, AnyOption]] = {
-    "a": options.BEGIN,
-    "A": options.ACCOUNT,
-    "d": options.CHDIR,
-    "e": options.ERROR,
-    "h": options.HOLD,
-    "J": options.ARRAY,
-    "M": options.MAIL_USER,
-    "N": options.JOB_NAME,
-    "o": options.OUTPUT,
-    "p": options.NICE,
-    "q": options.PARTITION,
-    "t": options.ARRAY,
-    "w": options.CHDIR,
-}
 _MAIL: Final = (("b", "BEGIN"), ("e", "END"), ("a", "FAIL"))
 
 
@@ -159,9 +126,9 @@ def pbs(script: str) -> HeaderTranslation | None:
         return None
     result = HeaderTranslation(faults=words.faults)
     exported: list[tuple[str, int]] = []
-    for letter, value, line in _parse(words.words, _PBS, result):
+    for name, value, line in _parse(words.words, _PBS, result):
         translated: Iterable[tuple[AnyOption, str | None]] = ()
-        match letter:
+        match name.letter:
             case "l":
                 translated = _resources(value)
             case "m":
@@ -172,8 +139,8 @@ def pbs(script: str) -> HeaderTranslation | None:
                 translated = [(options.UMASK, value[6:])]
             case "W" if value.lower().startswith("depend="):
                 translated = [(options.DEPENDENCY, value[7:])]
-            case _ if letter in _PBS_OPTIONS:
-                translated = [(_PBS_OPTIONS[letter], value or None)]
+            case _ if name.option is not None:
+                translated = [(name.option, value or None)]
             case _:
                 pass
         result.options += [OptionTranslation(option, text, line) for option, text in translated]
@@ -185,13 +152,13 @@ def pbs(script: str) -> HeaderTranslation | None:
 
 def _parse(
     words: Sequence[HeaderWord], names: Sequence[_Name], result: HeaderTranslation
-) -> Iterator[tuple[str, str, int]]:
+) -> Iterator[tuple[_Name, str, int]]:
     for parsed in getopt.parse(words, names):
         if isinstance(parsed, NoOption):
             message = parsed.message.replace("sbatch has no option", "sbatch does not translate")
             result.faults.append(Fault(where(parsed.line), message))
         else:
-            yield names[parsed.index].letter, parsed.value or "", parsed.line
+            yield names[parsed.index], parsed.value or "", parsed.line
 
 
 def _mail(letters: str) -> str:
