@@ -1,6 +1,6 @@
 """SlurmJob objects, and how to decode them from JSON."""
 
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -23,20 +23,13 @@ CONTROLLER: Final = "slurm-bridge.dev/slurmjob-controller"
 Json = bytes | msgspec.Raw
 
 
-class JobResource(Protocol):
+class JobResource:
     """A resource whose objects are SlurmJobs: our own, or one that is translated."""
 
-    @property
-    def api_version(self) -> str:
-        """As in a manifest."""
-
-    @property
-    def kind(self) -> str:
-        """As in a manifest."""
-
-    @property
-    def plural(self) -> str:
-        """As in a path."""
+    def __init__(self, api_version: str, kind: str, plural: str) -> None:
+        self.api_version = api_version
+        self.kind = kind
+        self.plural = plural
 
     def read(self, body: Json) -> "SlurmJobObject":
         """Decode an object.
@@ -45,6 +38,7 @@ class JobResource(Protocol):
             msgspec.ValidationError: It is not of this kind; the message names the first field at fault.
             msgspec.DecodeError: It is not JSON.
         """
+        return _decoder.decode(body)
 
 
 class SlurmJobObject(ObjectStruct, frozen=True):
@@ -103,25 +97,4 @@ def read_metadata(body: Json) -> ObjectMetadata:
     return _head.decode(body).metadata
 
 
-def read(body: Json) -> SlurmJobObject:
-    """Decode a SlurmJob.
-
-    Raises:
-        msgspec.ValidationError: It is not a SlurmJob; the message names the first field at fault.
-        msgspec.DecodeError: It is not JSON.
-    """
-    return _decoder.decode(body)
-
-
-class _OurResource:
-    """The resource `slurmjobs.slurm-bridge.dev`."""
-
-    api_version = API_VERSION
-    kind = KIND
-    plural = PLURAL
-
-    def read(self, body: Json) -> SlurmJobObject:
-        return read(body)
-
-
-OURS: Final = _OurResource()
+OURS: Final = JobResource(API_VERSION, KIND, PLURAL)

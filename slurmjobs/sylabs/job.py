@@ -7,6 +7,7 @@ import msgspec
 from typing_extensions import override
 
 from slurmjobs.objects.slurmjob import JobResource, Json, SlurmJobObject
+from slurmjobs.objects.spec import SlurmJobSpec
 from slurmjobs.objects.status import SlurmJobStatus
 from slurmjobs.sylabs import translation
 from slurmjobs.sylabs.site import SylabsSite
@@ -67,29 +68,32 @@ class _Document(ObjectStruct, frozen=True):
 _documents: Final = msgspec.json.Decoder(_Document)
 
 
-class SylabsResource:
-    """One of Sylabs' kinds as a resource of SlurmJobs; a `JobResource`."""
+class SylabsResource(JobResource):
+    """One of Sylabs' kinds as a resource of SlurmJobs."""
 
     def __init__(self, kind: SylabsKind, site: SylabsSite) -> None:
-        self.api_version = kind.api_version
-        self.kind = kind.kind
-        self.plural = kind.plural
+        super().__init__(kind.api_version, kind.kind, kind.plural)
         self._site = site
         self._specs: msgspec.json.Decoder[OldSpec] = msgspec.json.Decoder(kind.spec)
 
+    @override
     def read(self, body: Json) -> TranslatedJob:
-        """Decode an object; like `slurmjob.read`."""
         document = _documents.decode(body)
         spec = self._specs.decode(document.spec)
         translated = translation.translate(spec, document.metadata, self._site)
         return TranslatedJob(
             metadata=document.metadata,
-            spec=translated.spec,
+            spec=SlurmJobSpec(
+                script=translated.script,
+                options=translated.options,
+                output=self._site.output,
+                results=translated.results,
+            ),
             status=document.status,
             resource=self,
             faults=bounded(translated.faults),
             only_rule=translated.only_rule,
-            warnings=translated.warnings,
-            places=dict(translated.places),
+            warnings=tuple(translated.warnings),
+            places=translated.places,
             inputs=translated.inputs,
         )

@@ -4,12 +4,11 @@ Fields that only steered Sylabs' own pods (labels, extended resources, a securit
 ignored with a warning, unless the administrator has set an equivalent.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, assert_never
+from typing import Final
 
 from slurmjobs.objects.results import JobResult
-from slurmjobs.objects.spec import SlurmJobSpec
 from slurmjobs.script import options as o
 from slurmjobs.script import read
 from slurmjobs.sylabs import container
@@ -38,64 +37,47 @@ _ALWAYS: Final = frozenset(
 OldSpec = SlurmSpec | WlmSpec | ContainerSpec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Translation:
     """An old manifest in our terms."""
 
-    spec: SlurmJobSpec
-    places: Mapping[str, str] = field(default_factory=dict)
+    script: str
+    options: dict[str, str | int | bool] = field(default_factory=dict)
+    results: tuple[JobResult, ...] = ()
+    places: dict[str, str]
     """Path in our spec → the corresponding path in theirs."""
     only_rule: str = ""
     """The only policy rule that it may run under; "" for any."""
     inputs: SylabsInputs | None = None
-    faults: tuple[Fault, ...] = ()
-    warnings: tuple[Fault, ...] = ()
-
-
-@dataclass(slots=True)
-class _Draft:
-    options: dict[str, str | int | bool] = field(default_factory=dict)
-    places: dict[str, str] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     warnings: list[Fault] = field(default_factory=list)
-    results: tuple[JobResult, ...] = ()
 
     def choose(self, option: str, value: str | int, where: str) -> None:
+        """Set an option that their field at this path asks for."""
         self.options[option] = value
         self.places[f"spec.options.{option}"] = where
-
-    def finished(
-        self, script: str, where: str, spec: OldSpec, site: SylabsSite, only_rule: str
-    ) -> Translation:
-        return Translation(
-            spec=SlurmJobSpec(
-                script=script, options=self.options, output=site.output, results=self.results
-            ),
-            places={"spec.script": where, **self.places},
-            only_rule=only_rule,
-            inputs=spec.prepare if isinstance(spec, WlmSpec) else None,
-            faults=tuple(self.faults),
-            warnings=tuple(self.warnings),
-        )
 
 
 def translate(spec: OldSpec, metadata: ObjectMetadata, site: SylabsSite) -> Translation:
     """Return the translation of an object; never raises."""
-    draft = _Draft()
-    match spec:
-        case SlurmSpec():
-            return _slurm(spec, metadata, site, draft)
-        case WlmSpec():
-            return _wlm(spec, site, draft)
-        case ContainerSpec():
-            return _container(spec, site, draft)
-        case unreachable:
-            assert_never(unreachable)
+    if isinstance(spec, ContainerSpec):
+        script = container.script(spec.image, spec.options)
+        draft = Translation(script=script, places={"spec.script": "spec.image"})
+        for where, option, value in container.requested_options(spec.resources):
+            draft.choose(option, value, f"spec.resources.{where}")
+        _select(spec.node_selector, None, site, draft)
+    else:
+        draft = Translation(script=spec.batch, places={"spec.script": "spec.batch"})
+        if isinstance(spec, SlurmSpec):
+            _slurm(spec, metadata, site, draft)
+        else:
+            _wlm(spec, draft)
+        _select(spec.node_selector, spec.batch, site, draft)
+    _results(spec.results, site, draft)
+    return draft
 
 
-def _slurm(
-    spec: SlurmSpec, metadata: ObjectMetadata, site: SylabsSite, draft: _Draft
-) -> Translation:
+def _slurm(spec: SlurmSpec, metadata: ObjectMetadata, site: SylabsSite, draft: Translation) -> None:
     for name in spec.resources:
         draft.warnings.append(
             Fault(
@@ -114,11 +96,12 @@ def _slurm(
         draft.warnings.append(
             Fault("spec.timeLimit", "it has no effect, and never had: write #SBATCH --time")
         )
-    rule = _ssh(spec.ssh, metadata, site, draft.faults) if spec.ssh else ""
-    return _scripted(spec, site, draft, rule)
+    if spec.ssh:
+        draft.only_rule = _ssh(spec.ssh, metadata, site, draft.faults)
 
 
-def _wlm(spec: WlmSpec, site: SylabsSite, draft: _Draft) -> Translation:
+def _wlm(spec: WlmSpec, draft: Translation) -> None:
+    draft.inputs = spec.prepare
     if spec.prepare is not None:
         draft.faults += _volume_faults("spec.prepare", spec.prepare.mount)
         draft.faults.append(
@@ -128,27 +111,9 @@ def _wlm(spec: WlmSpec, site: SylabsSite, draft: _Draft) -> Translation:
                 "put the files on the cluster and leave this out",
             )
         )
-    return _scripted(spec, site, draft, "")
 
 
-def _scripted(
-    spec: SlurmSpec | WlmSpec, site: SylabsSite, draft: _Draft, only_rule: str
-) -> Translation:
-    _select(spec.node_selector, spec.batch, site, draft)
-    _results(spec.results, site, draft)
-    return draft.finished(spec.batch, "spec.batch", spec, site, only_rule)
-
-
-def _container(spec: ContainerSpec, site: SylabsSite, draft: _Draft) -> Translation:
-    for where, option, value in container.requested_options(spec.resources):
-        draft.choose(option, value, f"spec.resources.{where}")
-    _select(spec.node_selector, None, site, draft)
-    _results(spec.results, site, draft)
-    script = container.script(spec.image, spec.options)
-    return draft.finished(script, "spec.image", spec, site, "")
-
-
-def _results(results: SylabsResults | None, site: SylabsSite, draft: _Draft) -> None:
+def _results(results: SylabsResults | None, site: SylabsSite, draft: Translation) -> None:
     if results is None:
         return
     draft.faults += _volume_faults("spec.results", results.mount)
@@ -185,7 +150,7 @@ def _volume_faults(where: str, mount: Mount) -> Iterator[Fault]:
         )
 
 
-def _select(labels: Labels, script: str | None, site: SylabsSite, draft: _Draft) -> None:
+def _select(labels: Labels, script: str | None, site: SylabsSite, draft: Translation) -> None:
     """Turn labels of a nodeSelector into options, in addition to the script's own."""
     wanted: list[str] = []
     for name, value in labels.items():

@@ -92,7 +92,7 @@ def test_an_object_is_served_as_the_types_read_it(
         results=[{"from": "out/%j", "to": {"claimName": "kept", "path": "runs"}}],
     )
     stored = control_plane.admin.create(jobs(namespace), full)
-    read = slurmjob.read(json.dumps(stored).encode())
+    read = slurmjob.OURS.read(json.dumps(stored).encode())
 
     assert full["spec"]["options"] == read.spec.options
     assert "succeeded" == stored["spec"]["dependsOn"][0]["condition"]

@@ -123,7 +123,7 @@ READERS: tuple[Reader, ...] = (
     ),
     _body("slurmruntime.kube.errors:from_answer", _answer),
     _body("slurmoperator.nodesets.nodeset:NODE_SET.read", NODE_SET.read),
-    _body("slurmjobs.objects.slurmjob:read", slurmjob.read, *_BAD_JSON),
+    _body("slurmjobs.objects.slurmjob:JobResource.read", slurmjob.OURS.read, *_BAD_JSON),
     _body("slurmjobs.objects.slurmjob:read_metadata", slurmjob.read_metadata, *_BAD_JSON),
     _body("slurmjobs.reconcile.inventory:_read_node", inventory._read_node),
     _body("slurmjobs.reconcile.inventory:_read_config_map", inventory._read_config_map),

@@ -27,14 +27,14 @@ from tests.fuzz.readers.reader import (
 )
 
 _NOW = datetime(2026, 11, 27, tzinfo=UTC)
-_JOB = slurmjob.read(b'{"metadata":{"name":"a"},"spec":{"script":"#!/bin/sh"}}')
+_JOB = slurmjob.OURS.read(b'{"metadata":{"name":"a"},"spec":{"script":"#!/bin/sh"}}')
 _RULE = Rule(name="lab", source="x", user="{user}", kinds=frozenset({"SlurmJob"}))
 _FORMS = list({id(option.form): option.form for option in OPTIONS if option.form}.values())
 
 
 def _reviewed(script: str, options: dict[str, str] | None = None) -> object:
     spec = {"script": script, "options": options or {}}
-    job = slurmjob.read(json.dumps({"metadata": {"name": "a"}, "spec": spec}).encode())
+    job = slurmjob.OURS.read(json.dumps({"metadata": {"name": "a"}, "spec": spec}).encode())
     return review.validate(job, Requester(user="mallory"), Policy(rules=(_RULE,)), _NOW)
 
 

@@ -69,7 +69,7 @@ def counted() -> Iterator[Cost]:
 
 def reviewed(script: str, options: dict[str, Any] | None = None) -> Verdict:
     spec = {"script": script, "options": options or {}}
-    job = slurmjob.read(json.dumps({"metadata": {"name": "a"}, "spec": spec}).encode())
+    job = slurmjob.OURS.read(json.dumps({"metadata": {"name": "a"}, "spec": spec}).encode())
     now = datetime(2026, 11, 27, tzinfo=UTC)
     return review.validate(job, Requester(user="mallory"), Policy(rules=(RULE,)), now)
 

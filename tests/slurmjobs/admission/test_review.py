@@ -37,7 +37,7 @@ def job(
 ) -> SlurmJobObject:
     metadata = {"name": "train", "namespace": "lab", "annotations": annotations or {}}
     fields = {**spec, **({} if script is None else {"script": script})}
-    return slurmjob.read(json.dumps({"metadata": metadata, "spec": fields}).encode())
+    return slurmjob.OURS.read(json.dumps({"metadata": metadata, "spec": fields}).encode())
 
 
 _PIECES = (
@@ -241,7 +241,7 @@ def test_everything_that_is_wrong_with_its_results_is_told_at_once() -> None:
     wrong = [result("../a"), result("/home/alice/a"), result("a", "b/../c"), result("fine")]
     metadata = {"name": "t" * 250, "namespace": "lab"}
     fields = {"script": SCRIPT, "output": output, "results": wrong}
-    found = slurmjob.read(json.dumps({"metadata": metadata, "spec": fields}).encode())
+    found = slurmjob.OURS.read(json.dumps({"metadata": metadata, "spec": fields}).encode())
 
     told = [str(fault.path) for fault in review.validate(found, ALICE, policy(), NOW).faults]
 
