@@ -23,7 +23,7 @@ from slurmjobs.reconcile.caches import JobCaches
 from slurmjobs.reconcile.companions.collectors import ResultCollectors
 from slurmjobs.reconcile.companions.logs import LogCompanions
 from slurmjobs.reconcile.companions.pods import CompanionWatch
-from slurmjobs.reconcile.dependencies import PrerequisiteObjects, SlurmDependencies, UnmetDependency
+from slurmjobs.reconcile.dependencies import SlurmDependencies, UnmetDependency
 from slurmjobs.reconcile.inventory import NodeInventory
 from slurmjobs.reconcile.loop import JobsInSlurm, JobSources, SlurmJobLoop
 from slurmjobs.reconcile.preparing import Preparer
@@ -174,22 +174,16 @@ class SlurmJobs:
         )
 
     def _resolve(self, job: SlurmJobObject) -> SlurmDependencies | UnmetDependency:
-        namespace = job.metadata.namespace
-        jobs = {
-            dependency.slurm_job: self._named(namespace, dependency.slurm_job)
-            for dependency in job.spec.depends_on
-            if dependency.slurm_job is not None
-        }
-        pods = {
-            dependency.pod: self._pod_named(namespace, dependency.pod)
-            for dependency in job.spec.depends_on
-            if dependency.pod is not None
-        }
-        others = PrerequisiteObjects(
-            jobs={name: other for name, other in jobs.items() if other is not None},
-            pods={name: pod for name, pod in pods.items() if pod is not None},
+        namespace, wanted = job.metadata.namespace, job.spec.depends_on
+        return dependencies.resolve(
+            job,
+            jobs={
+                one.slurm_job: self._named(namespace, one.slurm_job)
+                for one in wanted
+                if one.slurm_job
+            },
+            pods={one.pod: self._pod_named(namespace, one.pod) for one in wanted if one.pod},
         )
-        return dependencies.resolve(job, others)
 
     def _named(self, namespace: str, name: str) -> SlurmJobObject | None:
         return next(iter(self._by_name.get(f"{namespace}/{name}")), None)

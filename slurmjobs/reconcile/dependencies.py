@@ -1,7 +1,7 @@
 """Translate the dependencies of a SlurmJob into Slurm's."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from bridge.domain.model.pods import Pod
@@ -47,22 +47,19 @@ class SlurmDependencies:
         return {**fields, "dependency": expression, "flags": [*listed, _KILL]}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrerequisiteObjects:
-    """The objects that a job depends on, as far as they exist, by name; they are in its namespace."""
-
-    jobs: Mapping[str, SlurmJobObject] = field(default_factory=dict)
-    pods: Mapping[str, Pod] = field(default_factory=dict)
-    """Only pods that Slurm places."""
-
-
 def resolve(
-    job: SlurmJobObject, others: PrerequisiteObjects
+    job: SlurmJobObject,
+    *,
+    jobs: Mapping[str, SlurmJobObject | None],
+    pods: Mapping[str, Pod | None],
 ) -> SlurmDependencies | UnmetDependency:
-    """Return the dependencies for Slurm, or the first one that prevents the submit."""
+    """Return the dependencies for Slurm, or the first one that prevents the submit.
+
+    The objects that the job depends on are in its namespace, by name; of pods, only those that Slurm places.
+    """
     words: list[str] = []
     for dependency in job.spec.depends_on:
-        prerequisite = _prerequisite(dependency, others)
+        prerequisite = _prerequisite(dependency, jobs, pods)
         conditions = _conditions(dependency, prerequisite)
         if isinstance(conditions, UnmetDependency):
             return conditions
@@ -80,13 +77,17 @@ class _Prerequisite:
     """For Slurm its job may have ended; for those who wait for its results it has not."""
 
 
-def _prerequisite(dependency: JobDependency, others: PrerequisiteObjects) -> _Prerequisite:
+def _prerequisite(
+    dependency: JobDependency,
+    jobs: Mapping[str, SlurmJobObject | None],
+    pods: Mapping[str, Pod | None],
+) -> _Prerequisite:
     if dependency.job_id is not None:
         return _Prerequisite(label=f"Slurm job {dependency.job_id}", job_id=dependency.job_id)
     if dependency.pod is not None:
-        return _pod_prerequisite(dependency.pod, others.pods.get(dependency.pod))
+        return _pod_prerequisite(dependency.pod, pods.get(dependency.pod))
     name = dependency.slurm_job or ""
-    return _job_prerequisite(name, others.jobs.get(name))
+    return _job_prerequisite(name, jobs.get(name))
 
 
 def _job_prerequisite(name: str, job: SlurmJobObject | None) -> _Prerequisite:

@@ -9,7 +9,7 @@ from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.objects.spec import DependencyCondition, JobDependency, SlurmJobSpec
 from slurmjobs.objects.status import JobPhase, SlurmJobStatus
 from slurmjobs.reconcile import dependencies
-from slurmjobs.reconcile.dependencies import PrerequisiteObjects, SlurmDependencies, UnmetDependency
+from slurmjobs.reconcile.dependencies import SlurmDependencies, UnmetDependency
 from slurmruntime.values import names
 from tests.make import members
 from tests.slurmjobs.lifecycle.situations import slurm_job
@@ -21,16 +21,14 @@ def resolve(
     each = JobDependency(
         slurm_job=None if more else "prepare", condition=condition, job_id=more.get("job_id")
     )
-    others = PrerequisiteObjects(jobs={"prepare": other} if other else {})
-    return dependencies.resolve(slurm_job(depends_on=(each,)), others)
+    return dependencies.resolve(slurm_job(depends_on=(each,)), jobs={"prepare": other}, pods={})
 
 
 def resolve_pod(
     condition: DependencyCondition, pod: Pod | None
 ) -> SlurmDependencies | UnmetDependency:
     each = JobDependency(pod="train-0", condition=condition)
-    others = PrerequisiteObjects(pods={"train-0": pod} if pod else {})
-    return dependencies.resolve(slurm_job(depends_on=(each,)), others)
+    return dependencies.resolve(slurm_job(depends_on=(each,)), jobs={}, pods={"train-0": pod})
 
 
 def other(phase: JobPhase, job_id: int | None = 41) -> SlurmJobObject:
