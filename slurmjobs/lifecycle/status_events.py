@@ -1,15 +1,9 @@
 """Decide which status changes are worth an Event: the few that people wait for or act on."""
 
-from collections import Counter
 from dataclasses import dataclass
-from typing import Final
 
 from bridge.domain.lifecycle import waiting_reasons
 from slurmjobs.objects.status import SlurmJobStatus
-from slurmruntime.values.ids import WorkloadKey
-
-MOST: Final = 20
-"""Events of one SlurmJob besides its end: a user may hold and release its job over and over."""
 
 _ENDED = ("Succeeded", "Failed")
 _ORDINARY = frozenset({"Dependency", "Suspended"})
@@ -27,24 +21,6 @@ class EventContent:
     note: str
     is_last: bool = False
     """It reports the end: no other follows."""
-
-
-class EventBudget:
-    """Counts and bounds the Events of each SlurmJob."""
-
-    def __init__(self) -> None:
-        self._reported: Counter[WorkloadKey] = Counter()
-
-    def admits(self, key: WorkloadKey, news: EventContent) -> bool:
-        """Check whether one more Event is allowed, and count it; an end always is."""
-        if self._reported[key] >= MOST and not news.is_last:
-            return False
-        self._reported[key] += 1
-        return True
-
-    def forget(self, key: WorkloadKey) -> None:
-        """Forget a SlurmJob that has ended or is gone."""
-        self._reported.pop(key, None)
 
 
 def of(before: SlurmJobStatus, after: SlurmJobStatus) -> EventContent | None:

@@ -1,12 +1,17 @@
 """Send Events about a SlurmJob, a few in addition to its status."""
 
+from collections import Counter
+from typing import Final
+
 from slurmjobs.lifecycle import status_events
-from slurmjobs.lifecycle.status_events import EventBudget
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.objects.status import SlurmJobStatus
 from slurmruntime.process.events import EventRecorder, EventType
 from slurmruntime.values.ids import WorkloadKey
 from slurmruntime.values.oddities import About
+
+MOST: Final = 20
+"""Events of one SlurmJob besides its end: a user may hold and release its job over and over."""
 
 
 def about(job: SlurmJobObject) -> About:
@@ -25,16 +30,17 @@ class JobEvents:
 
     def __init__(self, events: EventRecorder) -> None:
         self._events = events
-        self._budget = EventBudget()
+        self._sent: Counter[WorkloadKey] = Counter()
 
     async def report(self, job: SlurmJobObject, after: SlurmJobStatus) -> None:
         """Send the Event, if any, that a new status of a job is worth; a failure is only logged."""
         content = status_events.of(job.status, after)
         key = WorkloadKey(job.metadata.uid)
-        if content is None or not self._budget.admits(key, content):
+        if content is None or (self._sent[key] >= MOST and not content.is_last):
             return
+        self._sent[key] += 1
         if content.is_last:
-            self._budget.forget(key)
+            self.forget(key)
         await self._events.record(
             about(job),
             EventType.WARNING if content.is_warning else EventType.NORMAL,
@@ -45,4 +51,4 @@ class JobEvents:
 
     def forget(self, key: WorkloadKey) -> None:
         """Forget a SlurmJob that is gone."""
-        self._budget.forget(key)
+        self._sent.pop(key, None)

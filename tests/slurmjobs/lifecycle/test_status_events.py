@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from slurmjobs.lifecycle import status_events
-from slurmjobs.lifecycle.status_events import MOST, EventBudget, EventContent
+from slurmjobs.lifecycle.status_events import EventContent
 from slurmjobs.objects.status import SlurmJobStatus
-from tests.slurmjobs.lifecycle.situations import UID
 
 NONE: dict[str, Any] = {}
 QUEUED: dict[str, Any] = {"phase": "Pending", "job_id": 7, "reason": "Priority"}
@@ -73,16 +72,3 @@ def test_what_the_status_shows_anyway_is_none(
     before: dict[str, Any], after: dict[str, Any]
 ) -> None:
     assert told(before, after) is None
-
-
-def test_who_holds_and_releases_for_ever_makes_no_more_than_some_events_and_the_end() -> None:
-    desk, held, ended = EventBudget(), told(QUEUED, HELD), told(QUEUED, DONE)
-    assert held is not None
-    assert ended is not None
-
-    admitted = sum(desk.admits(UID, held) for _ in range(10 * MOST))
-
-    assert admitted == MOST
-    assert desk.admits(UID, ended)
-    desk.forget(UID)
-    assert desk.admits(UID, held)
