@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from bridge.domain.model.batch import BatchJob
-from slurmjobs.companions import volume
+from slurmjobs.companions import due, volume
 from slurmjobs.companions.due import Account
 from slurmjobs.lifecycle.situation import Collection, CopyState
 from slurmjobs.objects.results import JobResult
@@ -186,13 +186,8 @@ def account_of(
     job: SlurmJobObject, jobs: Sequence[BatchJob], collectors: Sequence[Collector]
 ) -> Account | None:
     """Return the job's user according to Slurm, the status, or an earlier collector; None if it was never known."""
-    for batch_job in jobs:
-        if (
-            batch_job.id == job.status.job_id
-            and batch_job.uid is not None
-            and batch_job.gid is not None
-        ):
-            return Account(uid=batch_job.uid, gid=batch_job.gid)
+    if account := due.account_of(job, jobs):
+        return account
     uid, gid = job.status.uid, job.status.gid
     if uid is not None and gid is not None:
         return Account(uid=uid, gid=gid)

@@ -5,12 +5,13 @@ the job has ended. Then it stays for its log until its SlurmJob, which owns it, 
 """
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
+from bridge.domain.model.batch import BatchJob
 from slurmjobs.companions import volume
 from slurmjobs.objects.slurmjob import SlurmJobObject
 
@@ -145,3 +146,12 @@ def exit_code(job: SlurmJobObject) -> int:
         return min(128 + status.signal, 255)
     phase = status.results.ended.phase if status.results else status.phase
     return status.exit_code or (0 if phase == "Succeeded" else 1)
+
+
+def account_of(job: SlurmJobObject, jobs: Iterable[BatchJob]) -> Account | None:
+    """Return the user of the SlurmJob's present job according to Slurm; None if Slurm has not said yet."""
+    for batch_job in jobs:
+        uid, gid = batch_job.uid, batch_job.gid
+        if batch_job.id == job.status.job_id and uid is not None and gid is not None:
+            return Account(uid=uid, gid=gid)
+    return None

@@ -5,17 +5,16 @@ account (`slurm_jobs.companion_account`); everything else is done as ourselves.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from bridge.domain.model.batch import BatchJob
 from bridge.reconcile.program import Program
 from slurmjobs.companions import due, pod
-from slurmjobs.companions.due import Account, LogFacts, LogStep
+from slurmjobs.companions.due import LogFacts, LogStep
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.reconcile.batch_jobs import BatchJobs
 from slurmjobs.reconcile.caches import JobCaches
@@ -83,7 +82,7 @@ class LogCompanions:
         return None
 
     async def _create(self, job: SlurmJobObject) -> timedelta | None:
-        account = account_of(job, self._batch_jobs.of(WorkloadKey(job.metadata.uid)))
+        account = due.account_of(job, self._batch_jobs.of(WorkloadKey(job.metadata.uid)))
         if account is None:
             return _SOON if job.status.phase == "Running" else None  # Slurm has forgotten the job
         if account.uid == 0:
@@ -135,15 +134,3 @@ class LogCompanions:
             self._refused.pop(old.metadata.uid, None)
         if job is not None and job.spec.output is not None:  # few have one
             yield WorkloadKey(job.metadata.uid)
-
-
-def account_of(job: SlurmJobObject, jobs: Iterable[BatchJob]) -> Account | None:
-    """Return the user of the SlurmJob's present job according to Slurm; None if Slurm has not said yet."""
-    for batch_job in jobs:
-        if (
-            batch_job.id == job.status.job_id
-            and batch_job.uid is not None
-            and batch_job.gid is not None
-        ):
-            return Account(uid=batch_job.uid, gid=batch_job.gid)
-    return None
