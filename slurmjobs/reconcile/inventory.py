@@ -14,10 +14,12 @@ from bridge.reconcile.program import Program
 from slurmjobs.sylabs import inventory, slurm_config
 from slurmjobs.sylabs.inventory import PREFIX, InventoryNode, Label, Measure
 from slurmjobs.sylabs.slurm_config import SlurmConfig
-from slurmruntime.kube import errors, paths
+from slurmruntime.crd.fields import ObjectStruct
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.kube import errors, paths, resource
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import STRATEGIC_MERGE_PATCH
-from slurmruntime.kube.resource import Json, ResourceKind, malformed
+from slurmruntime.kube.resource import Json, ResourceKind
 from slurmruntime.kube.watch import Reflector
 from slurmruntime.process import liveness
 from slurmruntime.process.clock import pause
@@ -39,26 +41,17 @@ T = TypeVar("T")
 _log = structlog.get_logger(__name__)
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
-    name: str
-    uid: str
-    resource_version: str = ""
-    namespace: str = ""
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
+class _NodeStatus(ObjectStruct, frozen=True):
+    capacity: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class _NodeStatus(msgspec.Struct):
-    capacity: dict[str, str] = {}
+class _Node(ObjectStruct, frozen=True):
+    metadata: ObjectMetadata
+    status: _NodeStatus = _NodeStatus()
 
 
-class _Node(msgspec.Struct):
-    metadata: _Metadata
-    status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
-
-
-class _ConfigMap(msgspec.Struct):
-    metadata: _Metadata
+class _ConfigMap(ObjectStruct, frozen=True):
+    metadata: ObjectMetadata
     data: dict[str, str] | None = None
 
 
@@ -67,10 +60,7 @@ _config_maps: Final = msgspec.json.Decoder(_ConfigMap)
 
 
 def _read_node(body: Json) -> InventoryNode:
-    try:
-        node = _nodes.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise malformed("Node", error) from error
+    node = resource.decoded(_nodes, "Node", body)
     meta = node.metadata
     return InventoryNode(
         name=meta.name,
@@ -87,10 +77,7 @@ def _with_prefix(values: dict[str, str]) -> dict[str, str]:
 
 
 def _read_config_map(body: Json) -> _ConfigMap:
-    try:
-        return _config_maps.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise malformed("ConfigMap", error) from error
+    return resource.decoded(_config_maps, "ConfigMap", body)
 
 
 _NODES: Final = ResourceKind(

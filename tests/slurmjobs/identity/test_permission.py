@@ -52,7 +52,9 @@ def decided(
         **({names.OWNER_ANNOTATION: annotations["owner"]} if "owner" in annotations else {}),
     }
     metadata = {"name": "train", "namespace": "lab", "annotations": written}
-    job = slurmjob.OURS.read(json.dumps({"metadata": metadata, "spec": {"script": script}}).encode())
+    job = slurmjob.OURS.read(
+        json.dumps({"metadata": metadata, "spec": {"script": script}}).encode()
+    )
     return decide(job, read.script(script).options, provenance or JobProvenance(), under)
 
 
