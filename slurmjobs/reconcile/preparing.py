@@ -1,7 +1,7 @@
 """Build the job that a SlurmJob is submitted as, or say why that is not possible."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -26,14 +26,14 @@ _log = structlog.get_logger(__name__)
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparationFailure:
-    """Why there is no job to submit."""
+class PreparationFailure(Exception):
+    """There is no job to submit, for a reason in CamelCase; final if no change would help."""
 
-    reason: str
-    """CamelCase."""
-    text: str
-    is_final: bool = False
+    def __init__(self, reason: str, text: str, *, is_final: bool = False) -> None:
+        super().__init__(text)
+        self.reason = reason
+        self.text = text
+        self.is_final = is_final
 
 
 class _ConfigMap(msgspec.Struct, frozen=True):
@@ -69,46 +69,45 @@ class Preparer:
         self._resolve = resolve
         self._has_collectors = has_collectors
 
-    async def prepare(self, job: SlurmJobObject) -> Mapping[str, object] | PreparationFailure:
+    async def prepare(self, job: SlurmJobObject) -> Mapping[str, object]:
         """Return the fields of the job, without its mark.
 
         Raises:
+            PreparationFailure: there is no job to submit.
             KubeError, SlurmError: something could not be read.
         """
         if job.faults:  # translated without faults at CREATE, but the settings have changed since
-            return PreparationFailure(reason="ManifestInvalid", text=one_line(job.faults))
+            raise PreparationFailure("ManifestInvalid", one_line(job.faults))
         namespace = job.metadata.namespace
         labels = await self._labels(namespace)
         if labels.get(names.ENABLED_LABEL) != "true":
-            return PreparationFailure(
-                reason="NamespaceNotEnabled",
-                text=f"refused: namespace {namespace} does not have the label {names.ENABLED_LABEL}: true",
-            )
+            text = f"refused: namespace {namespace} does not have the label {names.ENABLED_LABEL}: true"
+            raise PreparationFailure("NamespaceNotEnabled", text)
         if job.spec.results and not self._has_collectors:
-            return PreparationFailure(
-                reason="ResultsNotServed",
-                text="spec.results: this installation of slurm-bridge has no image to copy results with"
+            raise PreparationFailure(
+                "ResultsNotServed",
+                "spec.results: this installation of slurm-bridge has no image to copy results with"
                 " (slurm_jobs.companion_image): leave them out, or ask its administrator to set one",
                 is_final=True,
             )
         resolved = self._resolve(job)
         if isinstance(resolved, UnmetDependency):
             reason = "DependencyNeverSatisfied" if resolved.is_final else "Dependency"
-            return PreparationFailure(reason=reason, text=resolved.text, is_final=resolved.is_final)
+            raise PreparationFailure(reason, resolved.text, is_final=resolved.is_final)
         script = await self._script(job)
-        if isinstance(script, PreparationFailure):
-            return script
         provenance = JobProvenance(namespace_labels=labels, operators=await self._slurm_user())
         try:
             return self._fields(job, script, provenance, resolved)
-        except Exception as error:  # noqa: BLE001  # a bug of ours that the author has to see
+        except PreparationFailure:
+            raise
+        except Exception as error:  # a bug of ours that the author has to see
             _log.exception("slurm_job.not_prepared")
             why = f"{type(error).__name__}: {shortened(str(error), 256)}"
-            return PreparationFailure(
-                reason="PreparationFailed",
-                text=f"slurm-bridge failed to build a job from the script, which is a bug ({why}); nothing was submitted."
+            raise PreparationFailure(
+                "PreparationFailed",
+                f"slurm-bridge failed to build a job from the script, which is a bug ({why}); nothing was submitted."
                 " Report it, and leave out whatever is unusual in the script",
-            )
+            ) from error
 
     def _fields(
         self,
@@ -116,12 +115,12 @@ class Preparer:
         script: str,
         provenance: JobProvenance,
         resolved: SlurmDependencies,
-    ) -> Mapping[str, object] | PreparationFailure:
+    ) -> Mapping[str, object]:
         content = read.script(script, job.spec.options)
         try:
             permit = permission.decide(job, content.options, provenance, self._policy())
         except Refusal as refusal:
-            return PreparationFailure(reason="PolicyRefused", text=refusal.text)
+            raise PreparationFailure("PolicyRefused", refusal.text) from refusal
         variables = {variable.name: variable.value for variable in job.spec.env}
         origin = ScriptOrigin(
             directory=permit.working_directory or "/",
@@ -130,25 +129,19 @@ class Preparer:
         )
         result = build.assemble(script, content, name=job.metadata.name, origin=origin)
         if result.request is None:
-            return PreparationFailure(
-                reason="ScriptInvalid",
-                text=one_line(result.faults),
-                is_final=job.spec.script is not None,
-            )
+            is_final = job.spec.script is not None
+            raise PreparationFailure("ScriptInvalid", one_line(result.faults), is_final=is_final)
         request = permission.grant(result.request, permit)
         request = replace(request, fields=resolved.merge_into(request.fields))
         arguments = {"argv": [job.metadata.name, *job.spec.args]} if job.spec.args else {}
         return {**request.body, **arguments}
 
-    async def _script(self, job: SlurmJobObject) -> str | PreparationFailure:
+    async def _script(self, job: SlurmJobObject) -> str:
         if job.spec.script is not None:
             return job.spec.script
         if job.spec.script_from is None:
-            return PreparationFailure(
-                reason="ScriptInvalid",
-                text="expected spec.script or spec.scriptFrom",
-                is_final=True,
-            )
+            text = "expected spec.script or spec.scriptFrom"
+            raise PreparationFailure("ScriptInvalid", text, is_final=True)
         ref = job.spec.script_from.config_map_key_ref
         path = paths.of("api", "v1", "namespaces", job.metadata.namespace, "configmaps", ref.name)
         try:
@@ -157,11 +150,10 @@ class Preparer:
         except errors.NotFound:
             config_map = _ConfigMap()
         except msgspec.MsgspecError as error:
-            return PreparationFailure(reason="ScriptInvalid", text=f"ConfigMap {ref.name}: {error}")
+            text = f"ConfigMap {ref.name}: {error}"
+            raise PreparationFailure("ScriptInvalid", text) from error
         script = (config_map.data or {}).get(ref.key)
         if script is None:
-            return PreparationFailure(
-                reason="ScriptMissing",
-                text=f"there is no ConfigMap {ref.name} with key {ref.key} in this namespace",
-            )
+            text = f"there is no ConfigMap {ref.name} with key {ref.key} in this namespace"
+            raise PreparationFailure("ScriptMissing", text)
         return script

@@ -80,9 +80,10 @@ class BatchSubmitter:
             LostReply: it may have been accepted; the next readings show whether it was.
             KubeError, SlurmError: it was not submitted.
         """
-        fields = await self._preparer.prepare(job)
-        if isinstance(fields, PreparationFailure):
-            self._refuse(mark.key, fields)
+        try:
+            fields = await self._preparer.prepare(job)
+        except PreparationFailure as failure:
+            self._refuse(mark.key, failure)
             # Nothing was written, but so the next reading reconciles it again.
             self._batch_jobs.wrote(mark.key)
             return
@@ -101,7 +102,7 @@ class BatchSubmitter:
                 self._untried[mark.key] = untried
             if not isinstance(error, errors.Declined):
                 raise
-            self._refuse(mark.key, PreparationFailure(reason="SubmitRefused", text=error.words))
+            self._refuse(mark.key, PreparationFailure("SubmitRefused", error.words))
         else:
             may_still_happen = False
             self._batch_jobs.submitted(job_id, mark)

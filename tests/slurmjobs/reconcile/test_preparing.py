@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import cast
 
+import pytest
 from structlog.testing import capture_logs
 
 from bridge.domain.request.rules import Policy
@@ -35,11 +36,10 @@ async def test_a_bug_is_a_refusal_that_the_slurm_job_is_told() -> None:
         resolve=lambda _job: SlurmDependencies(),
         has_collectors=False,
     )
-    with capture_logs() as log:
-        found = await preparer.prepare(slurm_job())
+    with capture_logs() as log, pytest.raises(PreparationFailure) as found:
+        await preparer.prepare(slurm_job())
 
-    assert isinstance(found, PreparationFailure)
-    assert "PreparationFailed" == found.reason
-    assert "ValueError: Exceeds the limit (4300 digits)" in found.text
-    assert not found.is_final
+    assert "PreparationFailed" == found.value.reason
+    assert "ValueError: Exceeds the limit (4300 digits)" in found.value.text
+    assert not found.value.is_final
     assert ["slurm_job.not_prepared"] == [each["event"] for each in log]
