@@ -11,11 +11,7 @@ _NUMA = re.compile(r"node[0-9]{1,4}")
 
 
 def order(root: Path) -> tuple[int, ...]:
-    """Return the numbers of the online processors, in Slurm's order.
-
-    Raises:
-        OSError: the files cannot be read.
-    """
+    """Return the numbers of the online processors, in Slurm's order; may raise OSError."""
     online = read_cpus(root / "cpu" / "online")
     nodes = root / "node"
     numa = [

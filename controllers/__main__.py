@@ -113,13 +113,7 @@ async def lead(
     slurm_jobs: "SlurmJobs | None" = None,
     shared: SharedReadings | None = None,
 ) -> None:
-    """Do a leader's work while this process leads.
-
-    Certificates do not wait for anything else.
-
-    Args:
-        shared: readings shared with the extender, if it also leads that.
-    """
+    """Do a leader's work; certificates do not wait for anything else."""
     async with asyncio.TaskGroup() as group:
         if signing := build_certificates(program):
             group.create_task(signing.run(stop))

@@ -66,11 +66,6 @@ class Binder(Keys[PodUid]):
         scheduler_name: str,
         process: Process,
     ) -> None:
-        """Start with nothing bound.
-
-        Args:
-            scheduler_name: the scheduler of the pods to bind.
-        """
         self._kube = kube
         self._pods = pods
         self._bridged = checks.bridged

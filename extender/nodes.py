@@ -87,13 +87,7 @@ class BridgedNodes:
         sharing: Sharing,
         clock: Clock,
     ) -> None:
-        """Start with nothing known of Slurm.
-
-        Args:
-            placeholders: the leader's view of Slurm's jobs.
-            units: how amounts are counted.
-            sharing: how hybrid nodes are shared.
-        """
+        """placeholders: the leader's view of Slurm's jobs."""
         self._slurm = slurm
         self._cluster = cluster
         self._placeholders = placeholders
@@ -170,11 +164,7 @@ class BridgedNodes:
             await pause(_FIRST_AGAIN_S, stop)
 
     async def ensure_listed(self) -> None:
-        """List Slurm's nodes if no submit has done so yet: binding needs the list.
-
-        Raises:
-            SlurmError: they could not be read.
-        """
+        """List Slurm's nodes, which binding needs, unless done; may raise SlurmError."""
         if self._listed is None:
             await self.pool()
 
@@ -246,10 +236,7 @@ class BridgedNodes:
         return fit.shortfall(pod, job, slot, self._units.resources, self._units.milli_per_cpu)
 
     def _is_outlived(self, pod: Pod) -> bool:
-        """Check whether the pod's placeholder has ended.
-
-        If so, Slurm may give its resources to others, and the controllers will evict the pod.
-        """
+        """Check whether its job has ended: the controllers will evict the pod."""
         is_active = pod.is_bound and not pod.is_terminal
         job = self._placeholders.job(pod.job_id) if is_active and pod.job_id else None
         return job is not None and job.identity.key == pod.workload and job.phase is JobPhase.ENDED
@@ -262,10 +249,7 @@ class BridgedNodes:
 
 
 def _relevant_facts(node: KubeNodeFacts | None) -> tuple[object, ...] | None:
-    """Return the fields of a node that the pool depends on; the heartbeat is none of them.
-
-    The condition shows when a node has been registered in Slurm.
-    """
+    """Return what the pool depends on; the condition shows when a node has been registered."""
     if node is None:
         return None
     condition = node.condition(names.SLURM_STATE_CONDITION)

@@ -33,7 +33,7 @@ _SIZE_CACHED_S = 2.0
 
 
 class Owners:
-    """The chain of controllers above a pod."""
+    """The chain of controllers above a pod; reading it may raise KubeError."""
 
     def __init__(self, objects: Objects, clock: Clock, events: EventRecorder | None = None) -> None:
         """events: for warnings about annotations of an owner that have no effect."""
@@ -49,11 +49,7 @@ class Owners:
         self._sizes: Memory[Reference] = Memory(_SIZE_CACHED_S)
 
     async def membership(self, pod: Pod) -> Membership:
-        """Return the workload of a pod.
-
-        Raises:
-            KubeError: the API server could not be asked.
-        """
+        """Return the workload of a pod."""
         owners = await self.chain(pod) if claims.needs_owners(pod) else []
         await self._warn_about(pod, owners)
         member = claims.of(pod, owners)
@@ -108,19 +104,11 @@ class Owners:
         return None, why
 
     async def declared(self, member: Membership) -> KubeObject | None:
-        """Read the object that declares the size of a group; None if there is none that we may read.
-
-        Raises:
-            KubeError: the API server could not be asked.
-        """
+        """Read the object that declares a group's size; None if there is none we may read."""
         return None if member.declared_by is None else await self._cached_group(member.declared_by)
 
     async def groups(self, pod: Pod) -> list[KubeObject]:
-        """Return the PodGroup that the pod names and the Workload behind it, as far as they are readable.
-
-        Raises:
-            KubeError: the API server could not be asked.
-        """
+        """Return the PodGroup that the pod names and the Workload behind it, if readable."""
         named = claims.declaring(pod)
         group = await self._cached_group(named) if named is not None else None
         if group is None:
@@ -130,13 +118,7 @@ class Owners:
         return [group, workload] if workload is not None else [group]
 
     async def chain(self, pod: Pod) -> list[KubeObject]:
-        """Return the controllers above the pod, nearest first.
-
-        The list ends at one that is gone or unreadable.
-
-        Raises:
-            KubeError: the API server could not be asked.
-        """
+        """Return the controllers above the pod, nearest first, up to one that is unreadable."""
         chain: list[KubeObject] = []
         owner = pod.owner
         while owner is not None and len(chain) < _MOST_OWNERS:

@@ -90,13 +90,7 @@ class Placement:
         clock: Clock,
         wake: Callable[[PodUid], None],
     ) -> None:
-        """Start with nothing remembered.
-
-        Args:
-            placeholders: the leader's view of Slurm's jobs.
-            begin: how the term of leadership began.
-            wake: queues a pod.
-        """
+        """wake: queues a pod."""
         self._bridged = bridged
         self._submitter = submitter
         self._placeholders = placeholders

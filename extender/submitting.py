@@ -149,11 +149,7 @@ class Submitter:
         return changes is not None
 
     async def admits(self, pod: Pod, job: SlurmJob) -> bool:
-        """Check whether a pod that claims a slot of a placeholder has the same Slurm user and account.
-
-        Raises:
-            KubeError: an owner or the namespace could not be read.
-        """
+        """Check that a pod has the job's Slurm user and account; may raise KubeError."""
         frozen = job.identity.frozen
         if frozen is None:
             return False

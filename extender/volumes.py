@@ -11,17 +11,13 @@ _log = structlog.get_logger(__name__)
 
 
 class ClaimReader:
-    """Reads the claims of a pod, and their volumes or classes."""
+    """Reads the claims of a pod, and their volumes or classes; may raise KubeError."""
 
     def __init__(self, volumes: Volumes) -> None:
         self._volumes = volumes
 
     async def claims(self, pod: Pod) -> Claims:
-        """Return the facts of each claim; claims that we may not read are left out.
-
-        Raises:
-            KubeError: the API server could not be asked.
-        """
+        """Return the facts of each claim; claims that we may not read are left out."""
         facts: list[ClaimFacts] = []
         for name in pod.claims:
             try:

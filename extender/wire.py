@@ -61,11 +61,7 @@ _binding_args = msgspec.json.Decoder(BindingArgs)
 
 
 def filter_args(body: bytes) -> tuple[Candidate, tuple[str, ...]]:
-    """Decode an `ExtenderArgs` sent with `nodeCacheCapable: true`: the pod, and the remaining node names.
-
-    Raises:
-        MalformedRequest: it is not an `ExtenderArgs`.
-    """
+    """Decode `ExtenderArgs`: the pod and the remaining nodes; or raise MalformedRequest."""
     try:
         args = _filter_args.decode(body)
     except _UNREADABLE as error:
@@ -84,11 +80,7 @@ def filter_args(body: bytes) -> tuple[Candidate, tuple[str, ...]]:
 
 
 def binding_args(body: bytes) -> BindingArgs:
-    """Decode an `ExtenderBindingArgs`.
-
-    Raises:
-        MalformedRequest: it is not one, or a field is empty.
-    """
+    """Decode `ExtenderBindingArgs`; raise MalformedRequest if it is none."""
     try:
         args = _binding_args.decode(body)
     except _UNREADABLE as error:
@@ -100,10 +92,7 @@ def binding_args(body: bytes) -> BindingArgs:
 
 
 def filter_result(nodes: Sequence[str], refused: Mapping[str, str], error: str = "") -> bytes:
-    """Encode an `ExtenderFilterResult`.
-
-    Refused nodes are *unresolvable*, so preemption never considers them.
-    """
+    """Encode a result; refused nodes are *unresolvable*: preemption never considers them."""
     return msgspec.json.encode(
         {
             "Nodes": None,

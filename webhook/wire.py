@@ -173,11 +173,7 @@ class Review:
 
 
 def read(body: bytes) -> Review:
-    """Read a review.
-
-    Raises:
-        NotAReviewError: it has no uid to respond to, or is not an AdmissionReview.
-    """
+    """Read a review; raise NotAReviewError if it is none, or has no uid to respond to."""
     try:
         review = _review.decode(body)
     except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors too
@@ -236,11 +232,7 @@ def draft(review: Review, *, most_bytes: int = LARGEST_OBJECT_BYTES) -> Draft:
 
 
 def before(review: Review) -> Draft:
-    """Read the pod as it was before an update; otherwise like `draft`.
-
-    Raises:
-        MalformedObjectError: there is none, or it is too long.
-    """
+    """Read the pod as it was before an update; otherwise like `draft`."""
     return draft(replace(review, document=review.before))
 
 

@@ -56,11 +56,7 @@ def create(
     hints: HintReceiver,
     metrics: Metrics,
 ) -> ASGIApp:
-    """Build the ASGI application.
-
-    Args:
-        note: remembers that a start was asked about, before it is answered.
-    """
+    """Build the ASGI application; note: remembers a question before it is answered."""
 
     async def start(request: Request) -> Response:
         job_id = await _job_id(request, metrics)

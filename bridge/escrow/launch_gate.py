@@ -42,10 +42,7 @@ class LaunchGate:
         blind: Callable[[], str | None],
         clock: Clock,
     ) -> None:
-        """Subscribe to the pods.
-
-        blind: returns why the caches may be out of date; None if they are not.
-        """
+        """blind: returns why the caches may be out of date; None if they are not."""
         self._slurm = slurm
         self._ours_on = pods.index(taken_by)
         self._kube_nodes = kube_nodes

@@ -133,11 +133,7 @@ def _place(place: Place) -> Mapping[str, str]:
 
 
 def release(pod: Pod) -> JsonPatch:
-    """Remove our finalizer and keep the others.
-
-    Raises:
-        ValueError: the pod does not have it.
-    """
+    """Remove our finalizer and keep the others; raise ValueError if the pod lacks it."""
     finalizer = f"/metadata/finalizers/{_index(pod, pod.finalizers, names.FINALIZER)}"
     return JsonPatch(
         [_is_still(pod), json_patch.test(finalizer, names.FINALIZER), json_patch.remove(finalizer)]
@@ -164,10 +160,7 @@ def label_job_id(pod: Pod, job_id: JobId) -> JsonPatch:
 def pod_condition(
     pod: Pod, kind: str, *, holds: bool, reason: str, message: str, now: datetime
 ) -> MergePatch:
-    """Set the pod's condition of that type (status).
-
-    The merge takes `now` as its transition time only if its status changes.
-    """
+    """Set the pod's condition (status); `now` counts only if its status changes."""
     status = "True" if holds else "False"
     return _conditions(pod, _condition(pod, kind, status, reason=reason, message=message, now=now))
 

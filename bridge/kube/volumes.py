@@ -53,18 +53,13 @@ _classes = msgspec.json.Decoder(_Class)
 
 
 class Volumes:
-    """Reads one object at a time; nothing is watched, as few pods have claims."""
+    """Reads one object at a time, as few pods have claims; raises NotFound or another KubeError."""
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
 
     async def claim(self, namespace: str, name: str) -> VolumeClaim:
-        """Return a claim.
-
-        Raises:
-            NotFound: there is none of that name.
-            KubeError: it could not be read.
-        """
+        """Return a claim."""
         where = paths.collection("v1", "persistentvolumeclaims", namespace) + paths.of(name)
         body = await self._client.request("GET", where)
         spec = resource.decoded(_claims, f"claim {namespace}/{name}", body).spec
@@ -73,12 +68,7 @@ class Volumes:
         )
 
     async def reach(self, volume: str) -> Reach:
-        """Return from where a volume can be used; () means from anywhere.
-
-        Raises:
-            NotFound: there is none of that name.
-            KubeError: it could not be read.
-        """
+        """Return from where a volume can be used; () means from anywhere."""
         where = paths.collection("v1", "persistentvolumes", "") + paths.of(volume)
         body = await self._client.request("GET", where)
         affinity = resource.decoded(_volumes, f"volume {volume}", body).spec.node_affinity
@@ -86,12 +76,7 @@ class Volumes:
         return decode.node_terms(terms) if len(terms) <= _MOST_TERMS else ()
 
     async def storage_class(self, name: str) -> StorageClass:
-        """Return a storage class.
-
-        Raises:
-            NotFound: there is none of that name.
-            KubeError: it could not be read.
-        """
+        """Return a storage class."""
         where = paths.collection("storage.k8s.io/v1", "storageclasses", "") + paths.of(name)
         body = await self._client.request("GET", where)
         storage_class = resource.decoded(_classes, f"storage class {name}", body)

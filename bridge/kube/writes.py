@@ -36,11 +36,7 @@ _dry_run_pods = msgspec.json.Decoder(_DryRunPod)
 
 
 async def dry_run_pod(client: KubeClient, namespace: str, body: Mapping[str, object]) -> Marks:
-    """Create a pod as a dry run: admission runs, nothing is stored. Return what admission made of it.
-
-    Raises:
-        KubeError: the pod would not be created.
-    """
+    """Create a pod as a dry run, and return what admission made of it; or raise KubeError."""
     path = paths.of("api", "v1", "namespaces", namespace, "pods")
     answer = await client.request("POST", path, body=body, params={"dryRun": "All"})
     admitted = resource.decoded(_dry_run_pods, "Pod", answer)
@@ -91,12 +87,7 @@ async def patch_pod_status(client: KubeClient, pod: Pod, patch: Patch) -> Pod:
 
 
 async def patch_node(client: KubeClient, node: KubeNodeFacts, patch: Patch) -> KubeNodeFacts:
-    """Apply a patch built for this node and return the patched node.
-
-    Raises:
-        Conflict: a guard of the patch failed: the node has changed, or another one has its name.
-        NotFound: the node is gone.
-    """
+    """Apply a patch built for this node and return the patched node; raises like `patch_pod`."""
     return node_objects.node(await _patch(client, paths.of("api", "v1", "nodes", node.name), patch))
 
 

@@ -96,12 +96,7 @@ def watch_service(
     label_selector: str = "",
     is_needed: bool = True,
 ) -> Service:
-    """Return the service that keeps a cache up to date; the program's readiness shows its state.
-
-    Args:
-        name: of the watch, in readiness, log and liveness.
-        is_needed: the program is not ready without it.
-    """
+    """Return the service that keeps a cache up to date, and reports it in the health."""
     reflector = Reflector(
         program.kube,
         cache,

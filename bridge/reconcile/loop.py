@@ -175,10 +175,7 @@ class PodLoop(Keys[WorkloadKey]):
     # -- gather -----------------------------------------------------------------------------------
 
     async def _have_asked(self, key: WorkloadKey, joining: Iterable[tuple[Pod, SlurmJob]]) -> bool:
-        """Ask which newcomers may join a placeholder, and set the others apart.
-
-        Return False if there was nothing to ask.
-        """
+        """Ask which newcomers may join, set others apart; False if there were none."""
         newcomers = [
             (pod, job)
             for pod, job in joining
@@ -235,10 +232,7 @@ class PodLoop(Keys[WorkloadKey]):
         return failure
 
     async def _carry_out(self, key: WorkloadKey, decisions: Decisions) -> None:
-        """Act on the placeholder first, one action after another.
-
-        Then on each member, concurrently.
-        """
+        """Act on the placeholder first, in order; then on all members concurrently."""
         for pod, decision in decisions.first:
             await self._carry_out_one(key, pod, decision)
         failures: list[PeerError] = []
@@ -342,10 +336,7 @@ class PodLoop(Keys[WorkloadKey]):
         self._placeholders.meet(key, next(past for past in _WORST_FIRST if past in of_any))
 
     def _forget_departed(self, key: WorkloadKey) -> None:
-        """Forget the pods of a workload that are gone or on the other side.
-
-        Call it only while no worker is busy with the workload.
-        """
+        """Forget pods that are gone or elsewhere; only while no worker is busy with it."""
         for departed in self._departed.pop(key, ()):
             self._forget(departed)
         if not self._members.is_ours(key):

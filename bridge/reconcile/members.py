@@ -53,10 +53,7 @@ class Members:
         return member is not None and not member.held_as
 
     def see(self, pod: Pod) -> tuple[Pod, WorkloadKey, WorkloadKey | None]:
-        """Index a pod.
-
-        Return it with its first deletion, its workload's key, and the key of the workload it left.
-        """
+        """Index a pod; return it with its first deletion, its workload's key, and the former."""
         self._deletions.see(pod)
         pod = self._deletions.with_first(pod)
         member = self._membership(pod) or membership.alone(pod)

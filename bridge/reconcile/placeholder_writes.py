@@ -142,10 +142,7 @@ class WorkloadWrites:
             self._leader.on_completed()
 
     async def _worst(self, job: SlurmJob, how: Outcome) -> Outcome:
-        """Include the recorded outcomes of members that ended earlier.
-
-        A replacement may have reversed them since we read.
-        """
+        """Include recorded outcomes, read again: a replacement may have reversed them."""
         if not job.identity.failed:
             return how
         now = await jobs.job(self._slurm, job.id, sluid=job.sluid)
@@ -207,11 +204,7 @@ class WorkloadWrites:
 
 
 def _required(part: _T | None, pod: Pod, action: InSlurm) -> _T:
-    """Return the part that carries an action out.
-
-    Raises:
-        AssertionError: this program has none, because the lifecycle's rows of its pods have no such action.
-    """
+    """Return the part that carries an action out; a program without it gets no such action."""
     if part is None:
         raise AssertionError(f"not for this program: {type(action).__name__} of {pod.full_name}")
     return part

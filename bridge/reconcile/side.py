@@ -33,17 +33,7 @@ class PodFacts(Protocol):
         seat: Seat | None = None,
         beside: Neighbours = NOBODY,
     ) -> Facts:
-        """Gather everything the decision needs.
-
-        Args:
-            pod: the pod.
-            view: its placeholders as known.
-            key: its workload's.
-            now: the current time.
-            since: when the pod was first seen in its situation.
-            seat: a gang member's place in the allocation, while it waits for its node.
-            beside: members that get the same node at the same time.
-        """
+        """Gather everything the decision needs; since: when this situation was first seen."""
         ...
 
     def forget_pod(self, uid: PodUid) -> None:

@@ -185,11 +185,7 @@ def framed(protocol: int, token: str, kind: int, body: bytes) -> bytes:
 
 
 def sluid_number(sluid: Sluid) -> int:
-    """Decode a sluid: `s` and 13 digits of Crockford's base 32 (src/common/sluid.c).
-
-    Raises:
-        ValueError: it is not a sluid.
-    """
+    """Decode a sluid, `s` and 13 digits of base 32 (src/common/sluid.c); or ValueError."""
     if len(sluid) != SLUID_LENGTH or sluid[0] != "s" or not set(sluid[1:]).issubset(_DIGITS):
         raise ValueError(f"expected a sluid, s and 13 digits: {sluid!r}")
     number = 0
@@ -201,11 +197,7 @@ def sluid_number(sluid: Sluid) -> int:
 
 
 def return_code(content: bytes) -> int:
-    """Decode a response (without its length): a Slurm error number, or 0.
-
-    Raises:
-        Malformed: it is not such a response.
-    """
+    """Decode a response: a Slurm error number, or 0; raise Malformed if it is none."""
     try:
         _, _, kind, length = _REPLY_HEADER.unpack_from(content)
         if kind == RESPONSE_SLURM_RC and length == _RETURN_CODE.size:

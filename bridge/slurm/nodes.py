@@ -118,12 +118,7 @@ async def refresh_in_slices(client: SlurmClient, before: NodeListing | None) -> 
 
 
 async def node(client: SlurmClient, name: SlurmNode) -> SlurmNodeFacts:
-    """Return one node.
-
-    Raises:
-        TargetNotFound: there is no node of that name.
-        SlurmError: it could not be read.
-    """
+    """Return one node; raise TargetNotFound if there is none of that name, or SlurmError."""
     operation = "node.get"
     try:
         answer = await client.call(
@@ -167,11 +162,7 @@ async def create(client: SlurmClient, spec: SlurmNodeSpec) -> Creation:
 
 
 async def delete(client: SlurmClient, name: SlurmNode) -> Deletion:
-    """Delete a node.
-
-    First remove it from the node lists of pending jobs: an update of a job that names a deleted
-    node needs a stand-in (`bridge.slurm.updating`).
-    """
+    """Delete a node; first remove it from the node lists of pending jobs (`updating`)."""
     try:
         await client.call(
             "node.delete",

@@ -80,11 +80,7 @@ class Occupancy:
 
 
 async def read_occupancy(client: SlurmClient) -> Occupancy:
-    """Return the nodes of all jobs, except those that have certainly ended and left; the list is read in slices.
-
-    Raises:
-        SlurmError: they could not be read, or stand for more nodes than any Slurm has.
-    """
+    """Return the nodes of all jobs that may not have left, in slices; may raise SlurmError."""
     seen = _OccupancyCollector()
     await _in_slices(client, seen.take)
     return Occupancy(by_node=seen.by_node, unreadable=seen.unreadable)
@@ -149,11 +145,7 @@ class LiveJobs:
 
 
 async def list_live(client: SlurmClient) -> LiveJobs:
-    """Return all jobs, except those that have certainly ended and left; the list is read in slices.
-
-    Raises:
-        SlurmError: they could not be read, or are more than any Slurm has.
-    """
+    """Return all jobs that may not have ended and left, in slices; may raise SlurmError."""
     live_jobs: list[LiveJob] = []
     unreadable = ""
 

@@ -92,12 +92,6 @@ class Fillers:
         settings: NodeSettings,
         clock: Clock,
     ) -> None:
-        """Start with nothing known of Slurm.
-
-        Args:
-            placeholders: the leader's view of Slurm's jobs, fillers included.
-            book: Slurm's nodes, as last read.
-        """
         self._slurm = slurm
         self._cache = use.kube_nodes
         self._kube_nodes = KubeNodes(use.kube_nodes)

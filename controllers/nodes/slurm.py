@@ -65,11 +65,7 @@ class SlurmNodes:
         self._problem = ""
 
     async def read(self, name: SlurmNode) -> SlurmNodeFacts | None:
-        """Read one node from Slurm now.
-
-        Raises:
-            SlurmError: it could not be read.
-        """
+        """Read one node from Slurm now; may raise SlurmError."""
         began = self._clock.monotonic()
         try:
             node = await nodes.node(self._slurm, name)

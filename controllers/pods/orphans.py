@@ -67,7 +67,6 @@ class Orphans:
         settings: OrphanSettings,
         process: Process,
     ) -> None:
-        """Start with nothing seen."""
         self._kube = kube
         self._slurm = slurm
         self._cluster = settings.cluster

@@ -79,11 +79,7 @@ class Certificates:
                 await pause(pause_s, stop)
 
     async def reconcile(self) -> bool:
-        """Do whatever is due; return whether anything was, because another step may follow.
-
-        Raises:
-            KubeError: it was not finished; the next pass sees what was done.
-        """
+        """Do what is due; True if another step may follow. May raise KubeError."""
         now = self._clock.now()
         authorities = await self._read(f"{self._settings.release}-ca")
         part_secrets = {

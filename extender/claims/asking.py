@@ -56,11 +56,7 @@ class Templates:
         """Users' templates by namespace and name, with the time until which they are valid; oldest first."""
 
     async def spec(self, key: tuple[str, str]) -> ClaimSpec | None:
-        """Return what a template, given by namespace and name, asks for; the answer may be some seconds old.
-
-        Raises:
-            KubeError: a template or class could not be read or written.
-        """
+        """Return what a template asks for, maybe some seconds old; otherwise like `now`."""
         now = self._clock.monotonic()
         until, spec = self._remembered.get(key, (now, None))
         if spec is not None and now < until:

@@ -94,10 +94,7 @@ class Devices:
         clock: Clock,
         wake: Callable[[PodUid], None],
     ) -> None:
-        """Start with no devices given.
-
-        wake: queues a pod.
-        """
+        """wake: queues a pod."""
         self._claims = known.api
         self._known = known
         self._slurm = slurm

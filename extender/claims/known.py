@@ -19,7 +19,7 @@ _AT_A_TIME = 16
 
 
 class KnownClaims:
-    """Claims and classes, from the cache or by a request."""
+    """Claims and classes, from the cache or by a request, which may raise KubeError."""
 
     def __init__(
         self, claims: ResourceClaims, all_claims: Cache[ResourceClaim], classes: Cache[DeviceClass]
@@ -64,23 +64,14 @@ class KnownClaims:
         return replace(pod, resource_claims=tuple(pod_claims))
 
     async def get(self, namespace: str, name: str, *, afresh: bool = False) -> ResourceClaim:
-        """Return a claim with its spec; read it `afresh`, or if the watch does not show that.
-
-        Raises:
-            NotFound: there is none of that name.
-            KubeError: it could not be read.
-        """
+        """Return a claim with its spec; NotFound if there is none of that name."""
         cached = None if afresh else self.cached(namespace, name)
         if cached is not None and cached.has_spec:
             return cached
         return await self.api.get(namespace, name)
 
     async def classes_of(self, specs: Iterable[ClaimSpec | None]) -> Mapping[str, DeviceClass]:
-        """Return the classes that the requests name, as far as they exist.
-
-        Raises:
-            KubeError: one could not be read.
-        """
+        """Return the classes that exist among those that the requests name."""
         names = {request.device_class for spec in specs if spec for request in spec.requests}
         classes = await in_turn(
             sorted(filter(None, names)), self.device_class, at_a_time=_AT_A_TIME
@@ -90,11 +81,7 @@ class KnownClaims:
         }
 
     async def device_class(self, name: str) -> DeviceClass | None:
-        """Return a class; read it if the watch does not show it. None if it does not exist.
-
-        Raises:
-            KubeError: it could not be read.
-        """
+        """Return a class, from the watch or read; None if it does not exist."""
         if (cached := self._classes.get(name)) is not None:
             return cached
         try:

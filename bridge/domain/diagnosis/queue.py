@@ -104,10 +104,7 @@ class QueueEntry:
 def entries(
     pods: Iterable[Pod], queue: Sequence[QueuedJob] | None, now: datetime
 ) -> Sequence[QueueEntry]:
-    """Join pods and placeholders: the waiting ones first, in Slurm's order, then the running ones.
-
-    Placeholders and pods that have ended are left out.
-    """
+    """Join live pods and placeholders: the waiting ones in Slurm's order, then the running ones."""
     alive = {pod.uid: pod for pod in pods if not pod.is_terminal}
     job_entries = []
     for job in queue or ():

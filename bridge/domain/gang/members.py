@@ -101,10 +101,7 @@ class Names:
         self._known: dict[int, tuple[SlurmJob, frozenset[PodUid]]] = {}
 
     def has(self, job: SlurmJob, pod: Pod) -> bool:
-        """Look the pod up.
-
-        The first call for a placeholder reads its list; later ones take constant time.
-        """
+        """Look the pod up; only the first call for a placeholder reads its whole list."""
         # Keyed by object, kept alive by the entry: two readings may show one job with other pods.
         known = self._known.get(id(job))
         if known is None:

@@ -103,11 +103,7 @@ def is_failure(outcome: Outcome) -> bool:
 
 
 def worst(outcomes: Iterable[Outcome]) -> Outcome:
-    """Return the worst outcome of a gang's members.
-
-    The order: time-out, out of memory, signals, the highest exit code; success only if all
-    succeeded.
-    """
+    """Return the worst of a gang's outcomes; success only if all members succeeded."""
     return max(
         outcomes,
         key=lambda o: (o.timed_out, o.out_of_memory, o.signal > 0, o.exit_code, o.signal),
@@ -132,10 +128,7 @@ def ended_by_itself(pod: Pod) -> bool:
 
 
 def evicted_for(pod: Pod) -> Cause | None:
-    """Return the cause of our eviction if we blamed the pod.
-
-    None: we did not evict it, or did for another cause.
-    """
+    """Return the cause of our eviction if it blamed the pod, else None."""
     cause = cause_of_eviction(pod)
     return None if cause is None or cause.is_disruption else cause
 
@@ -149,10 +142,7 @@ def cause_of_eviction(pod: Pod) -> Cause | None:
 
 
 def _was_stopped(container: Container, deleted_at: datetime) -> bool:
-    """Check whether a kubelet stopped it, as far as can be known without having watched.
-
-    In that case `deleted_at` is the kubelet's last DELETE.
-    """
+    """Check whether a kubelet stopped it; `deleted_at` is then the kubelet's last DELETE."""
     if container.finished_at is None or container.reason == "OOMKilled":
         return False
     is_recent = deleted_at - container.finished_at <= _LETS_GO_WITHIN

@@ -137,11 +137,7 @@ def encode(mark: BatchMark) -> str:
 
 
 def decode(text: str) -> BatchMark | None:
-    """Read an `admin_comment`; None for a foreign job's, and for a placeholder's.
-
-    Raises:
-        UnreadableIdentityError: it carries the mark, but is of a newer version, or damaged.
-    """
+    """Read an `admin_comment` like `identities.decode`; None also for a placeholder's."""
     return identities.marked(text, BATCH_MARK, _VERSION, _read)
 
 

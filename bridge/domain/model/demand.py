@@ -49,11 +49,7 @@ class Demand:
     """The resources in `LIMITABLE` of which some container may use more than it requests."""
 
     def cpus(self, milli_per_cpu: int) -> int:
-        """Return the CPUs of Slurm that it takes; at least 1, because Slurm gives no job less.
-
-        Args:
-            milli_per_cpu: how many thousandths of a Kubernetes CPU one CPU of Slurm is.
-        """
+        """Return the CPUs of Slurm that it takes; at least 1: Slurm gives no job less."""
         return max(1, quantities.cpus(self.milli_cpu, milli_per_cpu))
 
 
@@ -63,11 +59,7 @@ def of(
     overhead: Mapping[str, str] = NOTHING,
     pod_resources: Resources | None = None,
 ) -> Demand:
-    """Sum up one pod's demand.
-
-    Raises:
-        ValueError: something is not a quantity (the API server lets no such value through).
-    """
+    """Sum up one pod's demand; raise ValueError for what is no quantity."""
     containers, init_containers = tuple(containers), tuple(init_containers)
     amounts = _aggregate(containers, init_containers)
     if pod_resources is not None:
@@ -132,10 +124,7 @@ def gres(extended: Mapping[str, int], gpu_resources: Mapping[str, str]) -> Mappi
 def _aggregate(
     containers: Iterable[Resources], init_containers: Iterable[Resources]
 ) -> dict[str, Decimal]:
-    """Return the pod's peak demand.
-
-    The peak is while an init container runs beside the sidecars before it, or afterwards.
-    """
+    """Return the pod's peak: while an init container runs beside earlier sidecars, or after."""
     together: dict[str, Decimal] = {}
     for container in containers:
         _add(together, _requests(container))
@@ -163,10 +152,7 @@ def _requests(resources: Resources) -> dict[str, Decimal]:
 
 
 def _put_pod_level(amounts: dict[str, Decimal], pod_resources: Resources) -> None:
-    """Replace the containers' sum by pod-level requests.
-
-    A pod-level limit stands in where nothing is requested.
-    """
+    """Replace the containers' sum by pod-level requests, or limits where there are none."""
     for name, quantity in pod_resources.limits.items():
         if _is_pod_level(name):
             amounts.setdefault(name, quantities.parse(quantity))

@@ -58,10 +58,7 @@ def reaches(claims: Iterable[ClaimFacts]) -> tuple[Reach, ...]:
 
 
 def faults(claims: Iterable[ClaimFacts]) -> Iterator[Fault]:
-    """Yield what keeps Kubernetes from binding the pod anywhere, as it would report itself.
-
-    With such a fault, Slurm is not asked for nodes that the pod could not use.
-    """
+    """Yield what keeps Kubernetes from binding the pod anywhere: Slurm is not asked then."""
     for facts in claims:
         path = "spec.volumes[*].persistentVolumeClaim"
         if facts.claim is None:
@@ -72,10 +69,7 @@ def faults(claims: Iterable[ClaimFacts]) -> Iterator[Fault]:
 
 
 def in_common(claims: Sequence[Claims]) -> tuple[Reach, ...]:
-    """Return the limits that all members of a gang share.
-
-    A job has no way to ask Slurm for other nodes for each member.
-    """
+    """Return the limits that all members of a gang share: a job asks for one set of nodes."""
     first, *others = (reaches(claim) for claim in claims)
     return tuple(reach for reach in first if all(reach in other for other in others))
 

@@ -86,11 +86,7 @@ def record(
     slurm_node: SlurmNodeFacts | None,
     publishing: Publishing,
 ) -> Record:
-    """Describe the node, and compare Slurm's record with that, if there is one.
-
-    Args:
-        daemons: the total demand of the pods that belong to the node: DaemonSets' and static ones.
-    """
+    """Describe the node, and compare Slurm's record with that, if there is one."""
     if problems := faults(kube_node, publishing):
         return Record(wanted=None, faults=problems)
     wanted = spec(kube_node, daemons, publishing)
@@ -125,11 +121,7 @@ def faults(kube_node: KubeNodeFacts, publishing: Publishing) -> tuple[Fault, ...
 
 
 def spec(kube_node: KubeNodeFacts, daemons: Demand, publishing: Publishing) -> SlurmNodeSpec:
-    """Describe the node; call this only if there are no `faults`.
-
-    Args:
-        daemons: the total demand of the pods that belong to the node: DaemonSets' and static ones.
-    """
+    """Describe the node; call this only if there are no `faults`."""
     allocatable = kube_node.allocatable
     left = {
         name: count - daemons.extended.get(name, 0) for name, count in allocatable.extended.items()
@@ -180,10 +172,7 @@ def partitions(kube_node: KubeNodeFacts) -> tuple[str, ...]:
 def shared_features(
     slurm_node: SlurmNodeFacts, ours: Iterable[str], publishing: Publishing
 ) -> tuple[str, ...]:
-    """Return the features for a node whose record belongs to a slurmd.
-
-    It keeps its own; ours replace those that we put there before.
-    """
+    """Return the features for a slurmd's node: its own, and ours in place of our earlier ones."""
     own = [
         feature
         for feature in slurm_node.features
@@ -305,10 +294,7 @@ def _is_published(key: str, publishing: Publishing) -> bool:
 
 
 def _typed(name: str, kube_node: KubeNodeFacts, publishing: Publishing) -> str:
-    """Add the GPU type from the node's labels.
-
-    `gpu` with the label `nvidia.com/gpu.product: NVIDIA-A100` becomes `gpu:nvidia-a100`.
-    """
+    """Add the GPU type from the node's labels: with `NVIDIA-A100`, `gpu:nvidia-a100`."""
     if name != "gpu":
         return name
     types = (kube_node.labels.get(label) for label in publishing.gpu_type_labels)

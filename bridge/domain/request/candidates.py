@@ -260,11 +260,7 @@ def of_several(where: Candidates, among: Pool, key: str) -> Candidates:
 
 
 def _in_one(where: Candidates, among: Pool, key: str) -> Candidates:
-    """Require one value of the label for all nodes of the job.
-
-    Slurm's matching OR, `[a|b]`, allows any of the values, but the same one on all nodes
-    (salloc(1), --constraint).
-    """
+    """Require one value of the label for all nodes: Slurm's matching OR `[a|b]`, salloc(1)."""
     if key not in among.published_keys:
         return Candidates(
             problem=f"the pods must share one {key}, but Slurm's nodes do not have it as a "

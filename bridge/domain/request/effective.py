@@ -83,11 +83,7 @@ def deciding_members(
 
 
 def effective(gathered: RequestFacts, defaults: Defaults) -> PlaceholderSpec:
-    """Build the placeholder of a workload.
-
-    Raises:
-        Refusal: with what is wrong with the request.
-    """
+    """Build the placeholder of a workload; raise Refusal with what is wrong."""
     if over := bounded(_oversized(gathered.members, defaults)):
         raise Refusal(*over)
     if gathered.unclaimable:
@@ -124,10 +120,7 @@ def _oversized(members: Sequence[Pod], defaults: Defaults) -> Iterator[Fault]:
 
 
 def _request_texts(gathered: RequestFacts, defaults: Defaults) -> Texts:
-    """Return what the workload was submitted with before, or else what it asks for now.
-
-    The latter is what its members and their owners ask for.
-    """
+    """Return what the workload was submitted with before, or else what it asks for now."""
     if gathered.former is not None:
         return gathered.former
     from_ = gathered.provenance
@@ -186,10 +179,7 @@ def _member_texts(
 
 
 def _with_deadline(pod: Pod, provenance: Provenance) -> Pod:
-    """Give the pod its Job's `activeDeadlineSeconds` if it has none of its own.
-
-    A Job's deadline ends all of the Job's pods; a pod's own deadline ends only that pod.
-    """
+    """Give the pod its Job's `activeDeadlineSeconds`, which ends all of them, if it has none."""
     nearest = next(iter(provenance.above(pod)), None)
     if nearest is None or nearest.kind == POD:
         return pod

@@ -51,10 +51,7 @@ def name_list(value: str) -> str:
 
 
 def expression(value: str) -> str:
-    """Read a feature or licence expression.
-
-    Slurm checks its grammar; only what can never be part of one is refused here.
-    """
+    """Read a feature or licence expression; refuse only what can never be part of one."""
     _require(not re.search(r"[\s\"'`$\\<>]", value))
     return text(value)
 
@@ -78,10 +75,7 @@ def milli_cpu(value: str) -> int:
 
 
 def memory_mib(value: str) -> int:
-    """Read a quantity of bytes, rounded up to MiB.
-
-    Less than one MiB is refused: it is a number whose unit was forgotten.
-    """
+    """Read bytes, rounded up to MiB; less than one MiB is a number without its unit."""
     amount = quantities.round_up(quantities.parse(value))
     _require(amount >= quantities.MIB)
     return quantities.mebibytes(amount)
@@ -94,10 +88,7 @@ def truth(value: str) -> bool:
 
 
 def moment(value: str) -> datetime:
-    """Read an RFC 3339 time with a time zone.
-
-    Slurm's host and the user may be in different time zones.
-    """
+    """Read an RFC 3339 time with its zone: Slurm's host and the user may have different ones."""
     parsed = datetime.fromisoformat(value)
     _require(parsed.tzinfo)
     return parsed
@@ -148,10 +139,7 @@ def _is_unambiguous(named: Sequence[str]) -> bool:
 
 
 def dependency(value: str) -> str:
-    """Read `afterok:7:8,singleton`.
-
-    Separators are commas (all must hold) or question marks (any must hold), not both.
-    """
+    """Read `afterok:7:8,singleton`; commas (all must hold) or question marks (any), not both."""
     parts = value.split("?" if "?" in value else ",")
     _require(all(_DEPENDENCY.fullmatch(part) for part in parts))
     return text(value)

@@ -100,11 +100,7 @@ class Kind(Protocol):
         ...
 
     def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:
-        """Return the workload of this kind that a pod belongs to; None if there is none.
-
-        Args:
-            owners: its controllers as far as they can be read, the nearest first.
-        """
+        """Return the workload of this kind that a pod belongs to; owners: nearest first."""
         ...
 
 

@@ -215,45 +215,30 @@ CLASSES = ResourceKind(
 
 
 class ResourceClaims:
-    """Reads claims and classes from the API server, never from a cache, and writes what a claim was given."""
+    """Reads claims and classes from the API server, never from a cache, and writes claims.
+
+    Reading raises NotFound if there is none of that name; writing raises Conflict if the claim has
+    changed, or NotFound if it is gone.
+    """
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
 
     async def get(self, namespace: str, name: str) -> ResourceClaim:
-        """Return a claim.
-
-        Raises:
-            NotFound: there is none of that name.
-            KubeError: it could not be read.
-        """
+        """Return a claim."""
         return claim(await self._client.request("GET", _path(namespace, name)))
 
     async def all(self) -> list[ResourceClaim]:
-        """Return all claims of the cluster; those that cannot be decoded are left out.
-
-        Raises:
-            KubeError: the list could not be read.
-        """
+        """Return all claims of the cluster that can be decoded; may raise KubeError."""
         return await lists.readable(self._client, CLAIMS)
 
     async def device_class(self, name: str) -> DeviceClass:
-        """Return a class.
-
-        Raises:
-            NotFound: there is none of that name.
-            KubeError: it could not be read.
-        """
+        """Return a class."""
         where = paths.collection(API, "deviceclasses") + paths.of(name)
         return device_class(await self._client.request("GET", where))
 
     async def protect(self, claim: ResourceClaim) -> ResourceClaim:
-        """Put our finalizer on a claim: without it, its devices might never be released.
-
-        Raises:
-            Conflict: the claim has changed.
-            NotFound: it is gone.
-        """
+        """Put our finalizer on a claim: its devices might never be released without."""
         if giving.is_protected(claim):
             return claim
         return await self._patch(claim, "", bodies.finalized(claim))
@@ -284,12 +269,7 @@ class ResourceClaims:
         return await self._patch(gift.claim, "/status", bodies.with_status(gift.claim, status))
 
     async def take_back(self, claim: ResourceClaim) -> ResourceClaim:
-        """Clear what a claim of a pod that has not started was given for an earlier job.
-
-        Raises:
-            Conflict: the claim has changed.
-            NotFound: it is gone.
-        """
+        """Clear what a claim of a pod that has not started got for an earlier job."""
         return await self._patch(claim, "/status", bodies.with_status(claim, {}))
 
     async def name(self, pod: Pod, names: Mapping[str, str]) -> None:
@@ -329,11 +309,7 @@ def _spec(spec: _ClaimSpec) -> ClaimSpec:
 
 
 def _config(configs: tuple[msgspec.Raw, ...], where: str) -> tuple[dict[str, object], ...]:
-    """Read parameters for drivers, which are passed on unchanged.
-
-    Raises:
-        Malformed: there are more, or larger ones, than Kubernetes allows.
-    """
+    """Read drivers' parameters, passed on unchanged; raise Malformed beyond Kubernetes' limits."""
     if len(configs) > _MOST_CONFIGS or any(len(bytes(raw)) > _LONGEST_CONFIG for raw in configs):
         words = f"expected at most {_MOST_CONFIGS} parameters of {_LONGEST_CONFIG} bytes"
         raise resource.malformed(where, ValueError(words))

@@ -27,20 +27,11 @@ class ClaimTemplates:
         self._client = client
 
     async def get(self, namespace: str, name: str) -> ClaimSpec:
-        """Return what a template's claims ask for.
-
-        Raises:
-            NotFound: there is none of that name.
-            KubeError: it could not be read.
-        """
+        """Return what a template's claims ask for; NotFound if there is none."""
         return _read(name, await self._client.request("GET", _path(namespace) + paths.of(name)))
 
     async def create(self, namespace: str, name: str, spec: ClaimSpec) -> ClaimSpec:
-        """Create a template, unless it exists by now; return what its claims ask for.
-
-        Raises:
-            KubeError: it could not be created.
-        """
+        """Create a template, unless it exists; return what its claims ask for."""
         try:
             body = _body(name, spec)
             return _read(name, await self._client.request("POST", _path(namespace), body=body))

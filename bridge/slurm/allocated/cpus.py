@@ -38,11 +38,7 @@ async def of_job(
 
 
 def numbers(sockets: bytes, threads: int) -> frozenset[int]:
-    """Return the numbers of the CPUs whose cores are allocated.
-
-    Raises:
-        Malformed: this is not what Slurm sends.
-    """
+    """Return the numbers of the CPUs whose cores are allocated; raise Malformed otherwise."""
     try:
         decoded = _sockets.decode(sockets)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:

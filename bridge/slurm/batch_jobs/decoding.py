@@ -140,11 +140,7 @@ def _number(value: int) -> wire.Number:
 
 
 def phase_of(states: frozenset[str]) -> JobPhase:
-    """Return the phase of a batch job for a base state and its flags.
-
-    Raises:
-        ValueError: there is no known base state among them.
-    """
+    """Return a batch job's phase; raise ValueError without a known base state."""
     return JobPhase.WAITING if states & _REQUEUED else decode.phase_of(states)
 
 

@@ -21,11 +21,7 @@ class Reservations:
         self._held: dict[str, tuple[float, ResourceClaim]] = {}
 
     def hold(self, claim: ResourceClaim, *, now: float) -> None:
-        """Reserve the devices of a claim, in place of those reserved for it before.
-
-        Args:
-            now: monotonic seconds.
-        """
+        """Reserve the devices of a claim, in place of those reserved for it before."""
         self._held[claim.uid] = (now + LASTS_S, claim)
 
     def release(self, uid: str) -> None:

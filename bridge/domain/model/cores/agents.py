@@ -44,9 +44,5 @@ def is_wanted(node: KubeNodeFacts) -> bool:
 
 
 def pins(node: KubeNodeFacts, agents: Collection[KubeNode]) -> bool:
-    """Check whether pods that are placed there now get their own cores.
-
-    Args:
-        agents: the nodes whose agent is alive (`alive`).
-    """
+    """Check whether pods that are placed there now get their own cores; agents: those `alive`."""
     return node.name in agents and is_wanted(node)
