@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from bridge.domain.lifecycle import rules
 from bridge.domain.lifecycle.actions import Cause
 from bridge.domain.lifecycle.decision import Facts
+from bridge.domain.lifecycle.rules import waiting
 from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import NOBODY, Neighbours, Pod
@@ -90,7 +90,6 @@ class Placement:
         clock: Clock,
         wake: Callable[[PodUid], None],
     ) -> None:
-        """wake: queues a pod."""
         self._bridged = bridged
         self._submitter = submitter
         self._placeholders = placeholders
@@ -147,7 +146,7 @@ class Placement:
             bind_failures=self._unbindable.lately(pod.owner.uid, now) if pod.owner else (),
             nodes_changed_at=self._nodes_edited_at,
         )
-        if rules.awaits_nodes(facts):
+        if waiting.awaits_nodes(facts):
             self._await_nodes.add(pod.uid)
         else:
             self._await_nodes.discard(pod.uid)

@@ -40,15 +40,15 @@ REMOVALS = [
     Removal(
         name="scancel of a running job",
         file="bridge/domain/lifecycle/table.py",
-        before="            paused=rules.keep_suspended,\n            ended=rules.evict,\n        ),\n        Row.STOPPING",
-        after="            paused=rules.keep_suspended,\n            ended=rules.let_stop,\n        ),\n        Row.STOPPING",
+        before="            paused=placed.keep_suspended,\n            ended=placed.evict,\n        ),\n        Row.STOPPING",
+        after="            paused=placed.keep_suspended,\n            ended=ending.let_stop,\n        ),\n        Row.STOPPING",
         test="tests/integration/test_endings.py::test_scancel_of_a_running_placeholder_evicts_its_pod_and_says_why",
     ),
     Removal(
         name="containers that still stop",
         file="bridge/domain/lifecycle/table.py",
-        before="running=rules.hold,",
-        after="running=rules.cancel,",
+        before="running=ending.hold,",
+        after="running=ending.cancel,",
         test="tests/integration/test_endings.py::test_a_deleted_pods_placeholder_ends_only_after_its_containers",
     ),
     Removal(

@@ -4,7 +4,7 @@ import sys
 
 from bridge.domain.lifecycle import outcome, reasons
 from bridge.domain.lifecycle import table as lifecycle
-from bridge.domain.lifecycle.rules import SUBMITTED_AGAIN_AFTER
+from bridge.domain.lifecycle.rules.waiting import SUBMITTED_AGAIN_AFTER
 from bridge.domain.lifecycle.table import Column, Row
 from bridge.domain.model.jobs import JobEnd
 from docs.generate import endings, markdown

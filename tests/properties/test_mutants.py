@@ -77,14 +77,14 @@ MUTANTS = [
     Mutant(
         name="gives the nodes back while containers stop",
         file="lifecycle/table.py",
-        before="running=rules.hold,",
-        after="running=rules.cancel,",
+        before="running=ending.hold,",
+        after="running=ending.cancel,",
     ),
     Mutant(
         name="forgets to evict a bound pod",
         file="lifecycle/table.py",
-        before="running=rules.confirm,\n            paused=rules.keep_suspended,\n            ended=rules.evict,",
-        after="running=rules.confirm,\n            paused=rules.keep_suspended,\n            ended=rules.tell_paused,",
+        before="running=placed.confirm,\n            paused=placed.keep_suspended,\n            ended=placed.evict,",
+        after="running=placed.confirm,\n            paused=placed.keep_suspended,\n            ended=placed.tell_paused,",
     ),
     Mutant(
         name="evicts what Slurm does not know",

@@ -14,36 +14,13 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import assert_never
 
-from bridge.domain.lifecycle import rules
 from bridge.domain.lifecycle.actions import OwnCause, Wait
-from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts, Fit, SubmitRefusal
+from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts
+from bridge.domain.lifecycle.rules import answers, ending, lost, placed, waiting
 from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import ContainerState, Pod
-from bridge.domain.observation.view import Evidence, View
-
-__all__ = [
-    "BEFORE",
-    "TABLE",
-    "Actor",
-    "Cells",
-    "Column",
-    "Deadlines",
-    "Decision",
-    "Evidence",
-    "Facts",
-    "Fit",
-    "Position",
-    "Row",
-    "SubmitRefusal",
-    "View",
-    "actor",
-    "cell",
-    "decide",
-    "is_at_rest",
-    "may_rest",
-    "placeholder",
-]
+from bridge.domain.observation.view import View
 
 _UNREACHABLE_RETRY = timedelta(seconds=5)
 """A safety net only: the next successful reading of Slurm is an event for every pod."""
@@ -109,60 +86,60 @@ def _cells(
 TABLE: Mapping[Row, Cells] = MappingProxyType(
     {
         Row.GATED: _cells(
-            none=rules.submit,
-            waiting=rules.tell_why,
-            running=rules.assign,
-            paused=rules.tell_paused,
-            ended=rules.answer_end,
+            none=waiting.submit,
+            waiting=waiting.tell_why,
+            running=waiting.assign,
+            paused=placed.tell_paused,
+            ended=waiting.answer_end,
         ),
         Row.GATED_DELETING: _cells(
-            none=rules.release,
-            waiting=rules.cancel,
-            running=rules.cancel,
-            paused=rules.cancel,
-            ended=rules.release,
+            none=ending.release,
+            waiting=ending.cancel,
+            running=ending.cancel,
+            paused=ending.cancel,
+            ended=ending.release,
         ),
         Row.UNPLACED: _cells(
-            none=rules.tell_unplaced,
-            waiting=rules.cancel,
-            running=rules.cancel,
-            paused=rules.cancel,
-            ended=rules.tell_unplaced,
+            none=waiting.tell_unplaced,
+            waiting=ending.cancel,
+            running=ending.cancel,
+            paused=ending.cancel,
+            ended=waiting.tell_unplaced,
         ),
         Row.PLACED: _cells(
-            none=rules.keep_forgotten,
-            waiting=rules.await_restore,
-            running=rules.await_binding,
-            paused=rules.keep_suspended,
-            ended=rules.evict,
+            none=lost.keep_forgotten,
+            waiting=lost.await_restore,
+            running=placed.await_binding,
+            paused=placed.keep_suspended,
+            ended=placed.evict,
         ),
         Row.BOUND: _cells(
-            none=rules.keep_forgotten,
-            waiting=rules.await_restore,
-            running=rules.confirm,
-            paused=rules.keep_suspended,
-            ended=rules.evict,
+            none=lost.keep_forgotten,
+            waiting=lost.await_restore,
+            running=placed.confirm,
+            paused=placed.keep_suspended,
+            ended=placed.evict,
         ),
         Row.STOPPING: _cells(
-            none=rules.let_stop,
-            waiting=rules.let_stop,
-            running=rules.hold,
-            paused=rules.let_stop,
-            ended=rules.let_stop,
+            none=ending.let_stop,
+            waiting=ending.let_stop,
+            running=ending.hold,
+            paused=ending.let_stop,
+            ended=ending.let_stop,
         ),
         Row.TERMINAL: _cells(
-            none=rules.release,
-            waiting=rules.cancel,
-            running=rules.complete,
-            paused=rules.complete,
-            ended=rules.release,
+            none=ending.release,
+            waiting=ending.cancel,
+            running=ending.complete,
+            paused=ending.complete,
+            ended=ending.release,
         ),
         Row.DELETED: _cells(
-            none=rules.release,
-            waiting=rules.cancel,
-            running=rules.settle,
-            paused=rules.settle,
-            ended=rules.release,
+            none=ending.release,
+            waiting=ending.cancel,
+            running=ending.settle,
+            paused=ending.settle,
+            ended=ending.release,
         ),
     }
 )
@@ -201,11 +178,11 @@ def may_rest(pod: Pod, jobs: Sequence[SlurmJob]) -> bool:
 
 def decide(facts: Facts, policy: Deadlines) -> Decision:
     """Return what to do next for this pod."""
-    decision = rules.hold_back(Case(facts=facts, policy=policy), _decide(facts, policy))
+    decision = placed.hold_back(Case(facts=facts, policy=policy), _decide(facts, policy))
     harmless = decision.actions == (Wait(),)
     if facts.view.fresh or harmless:
         return decision
-    return rules.wait(
+    return answers.wait(
         f"waiting to see the effect of our last write ({decision.reason})",
         retry=policy.poll_interval,
     )
@@ -218,7 +195,7 @@ def _decide(facts: Facts, policy: Deadlines) -> Decision:
             return decision
     job, cells = position.job, TABLE[position.row]
     if position.column is Column.UNKNOWN:
-        return rules.wait(
+        return answers.wait(
             "Slurm shows no placeholder, which is not certain yet", retry=policy.poll_interval
         )
     if job is None:
@@ -251,7 +228,7 @@ def wait_for_slurm(position: Position) -> Decision | None:
     """Wait while Slurm cannot be read: silence proves nothing."""
     if position.case.facts.view.reachable:
         return None
-    return rules.wait("Slurm cannot be read: nothing is concluded", retry=_UNREACHABLE_RETRY)
+    return answers.wait("Slurm cannot be read: nothing is concluded", retry=_UNREACHABLE_RETRY)
 
 
 def cancel_spares(position: Position) -> Decision | None:
@@ -262,7 +239,7 @@ def cancel_spares(position: Position) -> Decision | None:
     """
     view, job = position.case.facts.view, position.job
     if spares := tuple(other for other in view.live if other is not job):
-        return rules.cancel_spares(spares)
+        return ending.cancel_spares(spares)
     return None
 
 
@@ -272,8 +249,8 @@ def adopt(position: Position) -> Decision | None:
     Its id and SLUID are written on the pod.
     """
     pod, job, row = position.case.pod, position.job, position.row
-    if job and row in (Row.PLACED, Row.BOUND) and rules.may_be_adopted(pod, job):
-        return rules.adopt(job)
+    if job and row in (Row.PLACED, Row.BOUND) and lost.may_be_adopted(pod, job):
+        return lost.adopt(job)
     return None
 
 
@@ -286,7 +263,7 @@ def finish_cancel(position: Position) -> Decision | None:
     if job is None:
         return None
     if row is Row.GATED and job.identity.cause and column is not Column.ENDED:
-        return rules.finish_cancel(job)
+        return ending.finish_cancel(job)
     return None
 
 
