@@ -87,7 +87,6 @@ class BridgedNodes:
         sharing: Sharing,
         clock: Clock,
     ) -> None:
-        """placeholders: the leader's view of Slurm's jobs."""
         self._slurm = slurm
         self._cluster = cluster
         self._placeholders = placeholders
@@ -242,7 +241,6 @@ class BridgedNodes:
         return job is not None and job.identity.key == pod.workload and job.phase is JobPhase.ENDED
 
     def _edited(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> None:
-        """Count an edit of a node if the pool depends on it."""
         if _relevant_facts(old) != _relevant_facts(new):
             self._edits += 1
             self._on_edited()

@@ -87,7 +87,6 @@ class Owners:
             )
 
     async def _confirm(self, group: Reference) -> tuple[KubeObject | None, str]:
-        """Read the object that declares a group; return the reason if that is impossible."""
         now = self._clock.monotonic()
         kind = Owner(api_version=group.api_version, kind=group.kind, name="", uid="")
         key = (group.namespace, kind)

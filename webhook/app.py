@@ -158,7 +158,6 @@ async def _review(
     *,
     updated: bool,
 ) -> tuple[Response, str]:
-    """Return the response and a one-word outcome for the metrics."""
     if content_type.partition(";")[0].strip().lower() != JSON:
         code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
         why = f"expected content type {JSON}, found {content_type!r}"

@@ -33,7 +33,6 @@ class SlurmJobReviewer:
         zone: tzinfo,
         resource: JobResource = slurmjob.OURS,
     ) -> None:
-        """Keep the settings; the policy is fetched for each review. Times in scripts are in `zone`."""
         group, _, _ = resource.api_version.partition("/")
         self.created = f"{resource.kind}.{group}"
         self.kind = resource.kind

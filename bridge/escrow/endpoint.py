@@ -103,7 +103,6 @@ def _behind_token(app: ASGIApp, tokens: Tokens, metrics: Metrics) -> ASGIApp:
 
 
 async def _job_id(request: Request, metrics: Metrics) -> JobId | Response:
-    """Return the job that the body names, or the refusal."""
     try:
         job = msgspec.json.decode(await request.body(), type=_Message).job
     except msgspec.DecodeError as error:

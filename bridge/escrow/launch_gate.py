@@ -109,7 +109,6 @@ class LaunchGate:
         }
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Wake the waiting calls when a pod is gone for good."""
         if old is not None and lingering.may_run(old) and not (new and lingering.may_run(new)):
             for event in self._waiting:
                 event.set()

@@ -36,7 +36,6 @@ class Questions:
     """The Lease with the time of the last question, as one process writes and reads it."""
 
     def __init__(self, store: LeaseStore, identity: str, clock: Clock) -> None:
-        """identity: this process, for whoever looks at the Lease."""
         self._store = store
         self._identity = identity
         self._clock = clock

@@ -154,7 +154,6 @@ class Actuator:
             await self._devices.take_back(pod)
 
     def _count(self, pod: Pod, action: Action) -> None:
-        """Update the metrics for an action; `pod` is the pod before it."""
         match action:
             case Assign(job_id=job_id) | Complete(job_id=job_id):
                 job = self._placeholders.job(job_id)
@@ -166,7 +165,6 @@ class Actuator:
                 pass
 
     async def _act(self, pod: Pod, action: Action, in_slurm: WorkloadWrites) -> Pod:
-        """Carry out one action and return the pod as our own write left it."""
         match action:
             case (
                 Submit()
@@ -310,7 +308,6 @@ class Actuator:
 
 
 def _particulars(pod: Pod, action: Action) -> dict[str, object]:
-    """Return the fields of the log line for an action; `pod` is the pod after it."""
     fields = {
         "job_id": getattr(action, "job_id", None) or pod.job_id,
         "node": pod.kube_node or pod.assigned_node,

@@ -44,7 +44,6 @@ class SharedReadings:
         pace: Pace = USUAL_PACE,
         batch: bool = False,
     ) -> None:
-        """batch: also read for the batch jobs of SlurmJobs."""
         self._program = program
         self._mirror = mirror
         self._actors = actors

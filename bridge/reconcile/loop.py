@@ -126,7 +126,6 @@ class PodLoop(Keys[WorkloadKey]):
         return await self._decide(key)
 
     async def _decide(self, key: WorkloadKey) -> timedelta | None:
-        """Gather what is known of a workload's pods, decide, and act."""
         member = self._members.of(key)[0][0]
         declared = None
         if self._workloads is not None and member.is_gang:
@@ -206,7 +205,6 @@ class PodLoop(Keys[WorkloadKey]):
         return replace(facts, pin_refusal=self._pins.get(look.pod.uid))
 
     def _read_again(self, key: WorkloadKey, plan: Plan) -> None:
-        """Request a new reading of placeholders that do not yet name members placed by them."""
         for pod, job_id in plan.unread:
             self._joined.add(pod)
             self._read(key, job_id)
@@ -311,7 +309,6 @@ class PodLoop(Keys[WorkloadKey]):
             self._forget_departed(key)
 
     def _on_news(self, key: WorkloadKey) -> None:
-        """Queue a workload that Slurm has news of, if any pod of it is on this side."""
         self._enqueue(key, self._queue.add)
 
     def _on_unchanged(self, key: WorkloadKey) -> None:
@@ -328,7 +325,6 @@ class PodLoop(Keys[WorkloadKey]):
             queue(key)
 
     def _meet(self, key: WorkloadKey, mine: Sequence[Pod]) -> None:
-        """Start tracking a workload, and each of its pods on this side."""
         pasts = {pod.uid: self._side.facts.past(pod) for pod in mine}
         for uid, past in pasts.items():
             self._placeholders.receive(uid, past)

@@ -289,7 +289,6 @@ def _ignore(_key: WorkloadKey) -> None:
 
 
 def _changed(before: Snapshot | None, after: Snapshot) -> Iterator[WorkloadKey]:
-    """Yield the workloads whose placeholders differ between the two readings."""
     old = before.by_key if before else {}
     if old is after.by_key:
         return

@@ -289,7 +289,6 @@ def _queued(job: _Job) -> QueuedJob:
 
 
 def _identity(job: _Job) -> Identity | None:
-    """Return a placeholder's identity; None for other jobs, and if it cannot be decoded."""
     if decode.EXTERNAL_JOB not in job.flags:
         return None
     try:

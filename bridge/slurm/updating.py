@@ -149,7 +149,6 @@ async def _delete(client: SlurmClient, stand_ins: Sequence[SlurmNode]) -> None:
 
 
 async def _missing_nodes(client: SlurmClient, job_id: JobId) -> list[SlurmNode]:
-    """Return the nodes that a job names and Slurm does not have."""
     existing = {record.name for record in await _all(client)}
     named = {
         name

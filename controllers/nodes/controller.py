@@ -60,7 +60,6 @@ class NodeController(Keys[SlurmNode]):
         interval_s: float,
         process: Process,
     ) -> None:
-        """interval_s: between lists of Slurm's nodes."""
         self._cache = caches.kube_nodes
         self._kube_nodes = KubeNodes(caches.kube_nodes)
         self._bound = caches.bound
@@ -204,7 +203,6 @@ class NodeController(Keys[SlurmNode]):
             self._queue.add(name)
 
     def _count(self) -> None:
-        """Count desired nodes by their state in Slurm."""
         conditions = (
             node.condition(names.SLURM_STATE_CONDITION)
             for node in self._cache.values()

@@ -301,7 +301,6 @@ class NodeGatherer:
     async def _named_by(
         self, name: SlurmNode, kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts | None
     ) -> tuple[SlurmJob, ...] | None:
-        """Find the placeholders that name a node, if it leaves Slurm or has left."""
         is_leaving = name in self._gone if slurm_node is None else not nodes.is_wanted(kube_node)
         if not is_leaving:
             self._leaving_since.pop(name, None)

@@ -75,7 +75,6 @@ class Breaker:
         return self._bereft.get(kube_node, ())
 
     def _count(self) -> None:
-        """Count once per reading of Slurm."""
         snapshot = self._placeholders.snapshot
         if snapshot is not None and snapshot.sequence != self._counted:
             self._counted = snapshot.sequence

@@ -154,7 +154,6 @@ class Certificates:
         plan: RotationPlan,
         now: datetime,
     ) -> None:
-        """Write a part's certificate and the CAs that it must trust."""
         why = plan.renewals.get(part, "")
         data = dict(secret.data)
         if why:

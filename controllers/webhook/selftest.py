@@ -36,7 +36,6 @@ class SelfTest:
         metrics: Metrics,
         scheduler_name: str = names.SCHEDULER_NAME,
     ) -> None:
-        """interval_s: between tests while the webhook works; scheduler_name: our scheduler name."""
         self._kube = kube
         self._namespace = namespace
         self._interval_s = interval_s

@@ -94,7 +94,6 @@ class Devices:
         clock: Clock,
         wake: Callable[[PodUid], None],
     ) -> None:
-        """wake: queues a pod."""
         self._claims = known.api
         self._known = known
         self._slurm = slurm

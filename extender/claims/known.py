@@ -24,7 +24,6 @@ class KnownClaims:
     def __init__(
         self, claims: ResourceClaims, all_claims: Cache[ResourceClaim], classes: Cache[DeviceClass]
     ) -> None:
-        """all_claims: of the cluster."""
         self.api = claims
         """Reads and writes claims."""
         self.subscribe = all_claims.subscribe

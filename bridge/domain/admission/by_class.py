@@ -192,7 +192,6 @@ def _unusable(asker: Asker, wanted: ClassRequest) -> str:
 
 
 def _names(class_askers: Sequence[Asker], ways: Ways, claims: Sequence[str]) -> Iterator[str]:
-    """Yield a name for each new claim that none of the pod's claims has."""
     free = (name for number in count() if (name := f"{_OURS}{number}") not in claims)
     wanted = (want for asker in class_askers for want in asker.wants(ways))
     return (name for _, name in zip(wanted, free, strict=False))

@@ -140,7 +140,6 @@ def _entry(job: QueuedJob, identity: Identity, members: Sequence[Pod], now: date
 
 
 def _alone(pod: Pod, now: datetime) -> QueueEntry:
-    """Return the entry of a pod without a placeholder that we know of."""
     condition = pod.condition(names.ALLOCATED_CONDITION)
     node = pod.kube_node or pod.assigned_node
     return QueueEntry(

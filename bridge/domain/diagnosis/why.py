@@ -261,7 +261,6 @@ def _kubernetes(pod: Pod) -> Sequence[tuple[str, str]]:
 
 
 def _claims(situation: Situation) -> Iterator[tuple[str, str]]:
-    """Describe the devices of each resource claim of the pod."""
     for resource_claim in situation.pod.resource_claims:
         if not resource_claim.claim:
             text = f"not made from template {resource_claim.template} yet"

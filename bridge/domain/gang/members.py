@@ -49,7 +49,6 @@ class Claims:
     def __init__(
         self, members: Sequence[tuple[Membership, Pod]], jobs: Sequence[SlurmJob] = ()
     ) -> None:
-        """Index all pods of a workload, and its placeholders as last read."""
         self.is_gang = any(member.is_gang for member, _ in members[:1])
         self.members = tuple(members if self.is_gang else members[:1])
         self.pods = tuple(pod for _, pod in self.members)

@@ -160,7 +160,6 @@ def _started_at_another_size(job: SlurmJob, gang: Workload) -> bool:
 
 
 def _enlist(newcomers: Sequence[Member], context: GangContext) -> Enlist | None:
-    """Add the members to the placeholder's identity that it does not name."""
     names = Names()
     unnamed = [
         (member.pod.uid, member.job)
@@ -219,7 +218,6 @@ def _tell_incomplete(
 
 
 def _by_the_first(own: Mapping[PodUid, Decision], decision: Decision) -> dict[PodUid, Decision]:
-    """Let the first member act and the others wait."""
     answers = dict.fromkeys(own, wait(f"the first of the gang does it: {decision.reason}"))
     answers[next(iter(own))] = decision
     return answers

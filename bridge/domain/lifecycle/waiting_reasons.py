@@ -177,7 +177,6 @@ def explain(reason: str) -> Explanation | None:
 
 
 def _limit(reason: str) -> Explanation | None:
-    """Explain the name of a limit by its parts."""
     parts = _LIMIT.fullmatch(reason)
     if parts is None or not (parts["owner"] or parts["per"]):
         return None

@@ -183,7 +183,6 @@ def marked(
 
 
 def _cluster(document: Mapping[str, object], mark: str, version: int) -> ClusterId:
-    """Return the cluster, which every version names."""
     cluster = document.get("cluster")
     if not isinstance(cluster, str):
         raise UnreadableIdentityError("the identity names no cluster", cluster=None)

@@ -64,7 +64,6 @@ def plan(facts: NodeFacts, settings: NodeSettings) -> NodePlan:
 
 
 def _step(facts: NodeFacts, settings: NodeSettings) -> NodePlan:
-    """Work out what there is to know, and which case it is."""
     kube_node, slurm_node = facts.kube_node, facts.slurm_node
     if slurm_node is not None and _is_strange(slurm_node, kube_node, settings):
         return _leave_alone(kube_node, slurm_node)
@@ -113,7 +112,6 @@ def _step(facts: NodeFacts, settings: NodeSettings) -> NodePlan:
 
 
 def _yield_to(kube_node: KubeNodeFacts, holder: KubeNodeFacts | None) -> tuple[NodeAction, ...]:
-    """Plan what to do for a node whose Slurm name is taken by another one."""
     holder = holder or kube_node
     text = (
         f"node {holder.name} already has the Slurm name {nodes.slurm_name(holder)}: "
@@ -180,7 +178,6 @@ def _create(case: Case) -> NodePlan:
 
 
 def _serve(case: RecordCase) -> NodePlan:
-    """Keep the record of an external node in step."""
     if not case.slurm_node.is_external:
         text = (
             f"the record of {case.slurm_node.name} belongs to a slurmd: "
@@ -330,7 +327,6 @@ def _show(case: RecordCase, step: NodePlan) -> NodePlan:
 
 
 def _condition(case: RecordCase) -> NodeCondition | None:
-    """Return the condition that shows the node's state in Slurm, as it was seen there."""
     condition, missing = case.standing.condition, case.record.partitions
     refusal = case.facts.refusal
     if condition is None or condition.status != "True" or not case.slurm_node.is_external:
@@ -379,7 +375,6 @@ def _taint(kube_node: KubeNodeFacts, settings: NodeSettings) -> Iterator[NodeAct
 
 
 def _clear(kube_node: KubeNodeFacts | None) -> Iterator[NodeAction]:
-    """Remove everything of ours from a Kubernetes node."""
     if kube_node is None:
         return
     yield from _untaint(kube_node)
@@ -389,12 +384,10 @@ def _clear(kube_node: KubeNodeFacts | None) -> Iterator[NodeAction]:
 
 
 def _untaint(kube_node: KubeNodeFacts) -> Iterator[NodeAction]:
-    """Remove our taint, whatever its effect."""
     if any(one.key == names.MANAGED_NODE_TAINT for one in kube_node.taints):
         yield RemoveTaint(kube_node=kube_node.name)
 
 
 def _uncordon(kube_node: KubeNodeFacts) -> Iterator[NodeAction]:
-    """Lift our own cordon."""
     if names.CORDON_ANNOTATION in kube_node.annotations:
         yield Uncordon(kube_node=kube_node.name)

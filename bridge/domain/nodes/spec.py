@@ -189,7 +189,6 @@ def marks(cluster: ClusterId) -> tuple[str, str]:
 
 
 def _lacks(wanted: SlurmNodeSpec) -> str:
-    """Name what a node lacks to be registered in Slurm; "" if nothing."""
     if not wanted.address:
         return "the kubelet has reported no InternalIP"
     if not wanted.cpus or not wanted.memory_mib:
@@ -198,7 +197,6 @@ def _lacks(wanted: SlurmNodeSpec) -> str:
 
 
 def _changes(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> Iterator[NodeAction]:
-    """Yield the changes that Slurm can make without re-creating the node."""
     name = slurm_node.name
     if set(slurm_node.features) != set(wanted.features):
         yield SetFeatures(slurm_node=name, features=wanted.features)
@@ -245,7 +243,6 @@ def _grown(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
 
 
 def _missing_devices(slurm_node: SlurmNodeFacts, wanted: SlurmNodeSpec) -> str:
-    """Name the devices that Slurm has and Kubernetes lacks; "" if none are missing."""
     if not slurm_node.gres:
         return ""
     has = gres.counted(wanted.gres)

@@ -231,7 +231,6 @@ def is_by_others(slurm_node: SlurmNodeFacts) -> bool:
 
 
 def _with_rule(shown: NodeCondition, kube_node: KubeNodeFacts, policy: NodeRules) -> NodeCondition:
-    """Say why a node gets no pods although Slurm starts jobs there."""
     why = hybrid.why_refused(kube_node, policy.hybrid, has_whole_node=True)
     return problem(NO_PODS, why) if why and shown.status == "True" else shown
 

@@ -350,7 +350,6 @@ def _gres_text(counts: Mapping[str, int]) -> str:
 
 
 def _counts(gres: str) -> Mapping[str, int]:
-    """Parse `gres/gpu:a100:2,gres/shard` into `{"gpu:a100": 2, "shard": 1}`."""
     counts: Counter[str] = Counter()
     for part in gres.split(","):
         name, _, count = part.removeprefix("gres/").rpartition(":")

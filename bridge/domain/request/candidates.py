@@ -188,7 +188,6 @@ def choose(
 
 
 def _exactly(pod: Pod, among: Pool, constraints: str) -> str | None:
-    """Select exactly the nodes that suit the pod; None if features cannot express that."""
     ours = expression(pod, among)
     combined = notation.conjunction(ours, constraints) if ours is not None else None
     return combined if combined is not None and _is_short(combined) else None
@@ -344,7 +343,6 @@ def expression(pod: Pod, among: Pool) -> str | None:
 
 
 def _published_keys(pairs: Iterable[BridgedNode]) -> frozenset[str]:
-    """Return the keys that nodes publish and on which labels and features always agree."""
     published: set[str] = set()
     disagreeing: set[str] = set()
     for node in pairs:

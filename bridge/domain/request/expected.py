@@ -61,7 +61,6 @@ def pods(template: Template, pod: Pod) -> tuple[Pod, ...]:
 
 
 def _marks(template: Template) -> Iterator[_Marks]:
-    """Return the marks of each pod of one template, in rank order."""
     match template.root.kind, template.around:
         case leader_worker_set.KIND, (around, *_):
             return _of_lws(template, around)

@@ -154,7 +154,6 @@ def lacking(pod: Pod, kube_node: KubeNodeFacts, counted: Container[str]) -> str:
 
 
 def _node_problem(pod: Pod, kube_node: KubeNodeFacts) -> str:
-    """Return what keeps the pod off the node even after other pods leave."""
     if kube_node.is_deleting:
         return "the node is being deleted"
     if not kube_node.is_ready:

@@ -251,7 +251,6 @@ def _too_long(rule: Rule, ask: Ask) -> Iterator[Fault]:
 
 
 def _not_shared(rule: Rule, ask: Ask) -> Iterator[Fault]:
-    """Refuse what takes nodes or licences away from others."""
     asked = ask.overrides
     if asked.exclusive and not rule.exclusive:
         yield Fault(ask.path("exclusive"), f"refused: nodes are shared ({rule.source})")

@@ -80,7 +80,6 @@ def without_effect(
 
 
 def _unknown(keys: Mapping[str, str]) -> Sequence[str]:
-    """Return the first unknown keys of ours."""
     some = islice(keys, _MOST_KEYS)
     ours = (key for key in some if key.startswith(PREFIX) and key not in _KNOWN)
     return heapq.nsmallest(MOST_FAULTS, ours)

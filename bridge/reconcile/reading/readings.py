@@ -132,7 +132,6 @@ class Readings:
         self._trouble = trouble
 
     async def _pause(self, *, took_s: float) -> None:
-        """Wait until the next reading is due or requested."""
         paces = [reader.pace for reader in self._readers]
         shortest_s = min(pace.shortest_s for pace in paces)
         if self._trouble:

@@ -89,7 +89,6 @@ def _gres_of_task(wired: wire.Job, *, tasks: int, nodes: int) -> dict[str, int]:
 
 
 def _allocated_mib(tres: str) -> int | None:
-    """Return the memory in `cpu=8,mem=16G,node=1`; None if there is none."""
     match = _MEMORY.search(tres)
     count = numbers.integer(match[1]) if match else None
     return None if match is None or count is None else int(count * _IN_MIB[match[2]])

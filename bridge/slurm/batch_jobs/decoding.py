@@ -214,7 +214,6 @@ def _of_tasks(record: wire.BatchRecord, states: frozenset[str]) -> frozenset[str
 
 
 def _worst(ends: Sequence[JobEnd]) -> JobEnd | None:
-    """Return the first end that is not COMPLETED."""
     return next((end for end in ends if end is not JobEnd.COMPLETED), next(iter(ends), None))
 
 

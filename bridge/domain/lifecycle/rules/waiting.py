@@ -148,7 +148,6 @@ def assign(case: JobCase) -> Decision:
 
 
 def _pin(case: JobCase, node: KubeNode) -> Decision:
-    """Assign the node, which can take the pod."""
     job = case.job
     if why := _why_unpinnable(case):
         return _misfit(case, why)

@@ -62,7 +62,6 @@ def _profile(device: Device, profiles: Profiles) -> Profile | None:
 
 
 def _natural(device: DeviceId) -> tuple[object, ...]:
-    """Return a key that sorts numbers in names by their value."""
     names = (device.driver, device.pool, device.device)
     return tuple(
         tuple((int(part), "") if part.isdecimal() else (-1, part) for part in _DIGITS.split(name))
