@@ -25,15 +25,15 @@ from bridge.settings.policy_file import PolicyFile
 from bridge.settings.schema import Settings
 from bridge.slurm import kick
 from extender import app
-from extender.binder import Binder, BindingChecks
-from extender.claims.asking import ClaimAsker, TemplateRepair, Templates
-from extender.claims.giving import DeviceCaches, DeviceCounting, Devices
+from extender.binder import Binder
+from extender.claims.asking import ClaimAsker, Templates
+from extender.claims.giving import DeviceCaches, Devices
 from extender.claims.known import KnownClaims
 from extender.cpus import CpuReader
 from extender.gathering import Gatherer, PolicySource
-from extender.nodes import BridgedNodes, NodeCaches, Sharing, Units
+from extender.nodes import BridgedNodes, Sharing, Units
 from extender.owners import Owners
-from extender.side import LedSince, Placement, Workloads
+from extender.side import Placement, Workloads
 from extender.submitting import Submitter
 from slurmruntime.kube.objects import Objects
 from slurmruntime.leading.lease import Accession
@@ -142,7 +142,7 @@ async def place(
         placeholders=term.placeholders,
         bridged=bridged,
         submitter=submitter,
-        begin=LedSince(accession=accession, at=program.clock.now()),
+        accession=accession,
         clock=program.clock,
         wake=term.wake,
     )
@@ -191,12 +191,10 @@ def build_binder(term: Leadership, bridged: BridgedNodes, claims: KnownClaims | 
     return Binder(
         program.kube,
         mirror.pods,
-        BindingChecks(
-            bridged=bridged,
-            placeholders=term.placeholders,
-            claims=claims,
-            last_check=escrow.last_check(program, mirror),
-        ),
+        bridged=bridged,
+        placeholders=term.placeholders,
+        claims=claims,
+        last_check=escrow.last_check(program, mirror),
         scheduler_name=names.binder(program.settings.scheduler_name),
         process=program.process,
     )
@@ -222,16 +220,16 @@ def build_bridged_nodes(term: Leadership, questions: Questions) -> BridgedNodes:
     return BridgedNodes(
         program.slurm,
         cluster=program.cluster,
-        caches=NodeCaches(pods=mirror.pods, kube_nodes=mirror.kube_nodes, bound=mirror.bound),
+        pods=mirror.pods,
+        kube_nodes=mirror.kube_nodes,
+        bound=mirror.bound,
         placeholders=term.placeholders,
         units=Units(
             gpu_resources=program.settings.controllers.gpu_resources,
             resources=request_defaults.counted_as(program.settings),
             milli_per_cpu=program.settings.slurm.milli_cpu_per_cpu,
         ),
-        sharing=Sharing(
-            rule=HybridRule(program.settings.nodes.hybrid), asked_at=lambda: questions.asked_at
-        ),
+        sharing=Sharing(rule=HybridRule(program.settings.nodes.hybrid), questions=questions),
         clock=program.clock,
     )
 
@@ -289,22 +287,21 @@ def build_claim_asker(term: Leadership, claims: KnownClaims) -> ClaimAsker:
     )
 
 
-def build_device_giver(
-    term: Leadership, claims: KnownClaims, bridged: BridgedNodes
-) -> TemplateRepair:
+def build_device_giver(term: Leadership, claims: KnownClaims, bridged: BridgedNodes) -> Devices:
     """Build what gives devices to resource claims."""
     program, mirror = term.program, term.mirror
-    devices = Devices(
+    return Devices(
         claims,
         program.slurm,
         caches=DeviceCaches(
             claims=mirror.claims, slices=mirror.slices, kube_nodes=mirror.kube_nodes
         ),
-        counting=DeviceCounting(profiles=_profiles(program), bridged=bridged),
+        profiles=_profiles(program),
+        bridged=bridged,
+        templates=build_templates(term, claims),
         clock=program.clock,
         wake=term.wake,
     )
-    return TemplateRepair(devices, build_templates(term, claims))
 
 
 def _profiles(program: Program) -> Profiles:

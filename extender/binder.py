@@ -7,7 +7,6 @@ pod as kube-scheduler would write it, so the rules for pods that cannot be bound
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import assert_never
 
@@ -38,20 +37,6 @@ _TRY_AGAIN = timedelta(seconds=5)
 """kube-scheduler's longest back-off in our profile."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BindingChecks:
-    """What is checked before a pod is bound."""
-
-    bridged: BridgedNodes
-    """Whether it fits on its node."""
-    placeholders: Placeholders
-    """Whether its job runs, as of the last reading."""
-    claims: KnownClaims | None
-    """Whether its claims have their devices; None without device profiles."""
-    last_check: LastCheck | None = None
-    """Whether its job has ended in the meantime, by a request; None if the setting is off."""
-
-
 class Binder(Keys[PodUid]):
     """Binds during one term of leadership; created when it begins, dropped when it ends."""
 
@@ -61,29 +46,28 @@ class Binder(Keys[PodUid]):
         self,
         kube: KubeClient,
         pods: Cache[Pod],
-        checks: BindingChecks,
         *,
+        bridged: BridgedNodes,
+        placeholders: Placeholders,
+        claims: KnownClaims | None,
+        last_check: LastCheck | None,
         scheduler_name: str,
         process: Process,
     ) -> None:
         self._kube = kube
         self._pods = pods
-        self._bridged = checks.bridged
-        self._placeholders = checks.placeholders
-        self._claims = checks.claims
+        self._bridged = bridged
+        self._placeholders = placeholders
+        self._claims = claims
         self._scheduler_name = scheduler_name
         self._clock = process.clock
         self._metrics = process.metrics
-        self._last_check = checks.last_check
+        self._last_check = last_check
         watches = [Watch(pods, self._waiting)]
-        if checks.claims is not None:
-            watches.append(Watch(checks.claims, self._reserving))
+        if claims is not None:
+            watches.append(Watch(claims, self._reserving))
         self._controller = Controller(
-            "bindings",
-            self.reconcile,
-            watches,
-            process=process,
-            keys=self,
+            "bindings", self.reconcile, watches, process=process, keys=self
         )
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model import hybrid
@@ -15,6 +14,7 @@ from bridge.domain.nodes import vacating
 from bridge.domain.request import candidates, fit
 from bridge.domain.request.candidates import Pool
 from bridge.domain.request.fit import KubeLimits
+from bridge.escrow.questions import Questions
 from bridge.reconcile.nodes import KubeNodes, bound_to, taken_by
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import nodes as slurm_nodes
@@ -41,18 +41,6 @@ _LONGEST_UNPAIRED_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeCaches:
-    """What is watched for nodes."""
-
-    pods: Cache[Pod]
-    """Our pods."""
-    kube_nodes: Cache[KubeNodeFacts]
-    """All nodes of Kubernetes."""
-    bound: Cache[BoundPod]
-    """All other pods that have a node."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Units:
     """How what pods request is counted in Slurm."""
 
@@ -69,8 +57,8 @@ class Sharing:
     """How native jobs and pods share hybrid nodes."""
 
     rule: HybridRule
-    asked_at: Callable[[], datetime | None] = lambda: None
-    """When slurmctld's script last asked about any job; None if never."""
+    questions: Questions | None = None
+    """Knows when slurmctld's script last asked about any job; None: it never did."""
 
 
 class BridgedNodes:
@@ -81,7 +69,9 @@ class BridgedNodes:
         slurm: SlurmClient,
         *,
         cluster: ClusterId,
-        caches: NodeCaches,
+        pods: Cache[Pod],
+        kube_nodes: Cache[KubeNodeFacts],
+        bound: Cache[BoundPod],
         placeholders: Placeholders,
         units: Units,
         sharing: Sharing,
@@ -90,11 +80,11 @@ class BridgedNodes:
         self._slurm = slurm
         self._cluster = cluster
         self._placeholders = placeholders
-        self._kube_nodes = caches.kube_nodes
+        self._kube_nodes = kube_nodes
         self._clock = clock
-        self._bound_on = caches.bound.index(bound_to)
-        self._ours_on = caches.pods.index(taken_by)
-        self.by_name = KubeNodes(caches.kube_nodes)
+        self._bound_on = bound.index(bound_to)
+        self._ours_on = pods.index(taken_by)
+        self.by_name = KubeNodes(kube_nodes)
         self._units = units
         self._sharing = sharing
         self._listing = asyncio.Lock()
@@ -111,7 +101,7 @@ class BridgedNodes:
         self._records: Mapping[SlurmNode, SlurmNodeFacts] = {}
         """Bridged nodes as of the last list."""
         self._on_edited: Callable[[], None] = lambda: None
-        caches.kube_nodes.subscribe(self._edited)
+        kube_nodes.subscribe(self._edited)
 
     def on_edit(self, on_edited: Callable[[], None]) -> None:
         """Set the callback for when a node is added, removed, edited, or registered in Slurm."""
@@ -211,7 +201,8 @@ class BridgedNodes:
         )
         if unsafe := limits.why_unsafe(pod.demand, facts, gres):
             return fit.FitResult(Fit.MISFIT, unsafe)
-        asked_at = self._sharing.asked_at()
+        questions = self._sharing.questions
+        asked_at = questions.asked_at if questions else None
         unheld = hybrid.why_unheld(
             facts, self._sharing.rule, asked_at=asked_at, started_at=job.started_at
         )

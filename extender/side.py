@@ -5,7 +5,6 @@ deletion.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from bridge.domain.lifecycle.actions import Cause
@@ -32,14 +31,6 @@ _HANDOVER = timedelta(seconds=2)
 """A pod created up to this long after we began to lead may have been handled by our predecessor:
 clocks differ, and watches lag.
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedSince:
-    """How a term of leadership began."""
-
-    accession: Accession
-    at: datetime
 
 
 class Workloads:
@@ -86,15 +77,15 @@ class Placement:
         bridged: BridgedNodes,
         submitter: Submitter,
         placeholders: Placeholders,
-        begin: LedSince,
+        accession: Accession,
         clock: Clock,
         wake: Callable[[PodUid], None],
     ) -> None:
         self._bridged = bridged
         self._submitter = submitter
         self._placeholders = placeholders
-        self._accession = begin.accession
-        self._leads_since = begin.at.astimezone(UTC)
+        self._accession = accession
+        self._leads_since = clock.now().astimezone(UTC)
         self._unbindable = BindFailures()
         self._clock = clock
         self._freed: list[Callable[[], None]] = []

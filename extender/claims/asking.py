@@ -3,22 +3,20 @@
 Also creates missing templates that admission has named for devices of a class.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from bridge.domain.lifecycle.actions import Assign
 from bridge.domain.model.claims import asking, by_class, giving
 from bridge.domain.model.claims import profiles as device_profiles
 from bridge.domain.model.claims.asking import Asking, ClaimInHand
 from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.values import ClaimSpec, PodClaim, ResourceClaim
-from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.workload import Workload
 from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
-from bridge.reconcile.actuator import DeviceGiver, NotGiven
+from bridge.reconcile.actuator import NotGiven
 from extender.claims.known import KnownClaims
 from slurmclient.watching.in_turn import in_turn
 from slurmruntime.kube import errors
@@ -105,6 +103,23 @@ class Templates:
             ):
                 return False
         return True
+
+    async def recreate(self, pod: Pod) -> None:
+        """Recreate templates that were deleted before Kubernetes created the pod's claims.
+
+        They existed when the job was submitted. Without them, the claims would never be created.
+
+        Raises:
+            NotGiven: a template does not exist, or cannot be read or created.
+            KubeError: decide again later.
+        """
+        missing = {entry.template for entry in pod.resource_claims if not entry.claim}
+        for name in sorted(missing - {""}):
+            spec = await self.now((pod.namespace, name))
+            if spec is None:
+                raise NotGiven(f"there is no template {name} to create a claim of the pod from")
+            if spec.unreadable:
+                raise NotGiven(f"template {name}: {spec.unreadable}")
 
 
 class ClaimAsker:
@@ -200,51 +215,6 @@ class ClaimAsker:
             return None
         except errors.Malformed as error:  # retrying would not help; the pod shows the message
             return _unreadable(pod.namespace, entry.claim, error)
-
-
-class TemplateRepair:
-    """Gives devices, and recreates a template that was deleted before Kubernetes created its claim.
-
-    The template existed when the job was submitted. Without it, the claim would never be created.
-    """
-
-    def __init__(self, devices: DeviceGiver, templates: Templates) -> None:
-        self._devices = devices
-        self._templates = templates
-
-    async def give(self, pod: Pod, action: Assign, job: SlurmJob | None) -> None:
-        """Give a pod's claims their devices.
-
-        Raises:
-            NotGiven: it is not possible now.
-            KubeError, SlurmError: decide again later.
-        """
-        try:
-            await self._devices.give(pod, action, job)
-        except NotGiven:
-            await self._recreate(pod)
-            raise
-
-    async def prepare(self, pods: Iterable[Pod]) -> None:
-        """Do what can be done before a placeholder has started."""
-        await self._devices.prepare(pods)
-
-    async def take_back(self, pod: Pod) -> None:
-        """Take back the devices that a pod got from a placeholder that has ended.
-
-        Raises:
-            KubeError: try again later.
-        """
-        await self._devices.take_back(pod)
-
-    async def _recreate(self, pod: Pod) -> None:
-        missing = {entry.template for entry in pod.resource_claims if not entry.claim}
-        for name in sorted(missing - {""}):
-            spec = await self._templates.now((pod.namespace, name))
-            if spec is None:
-                raise NotGiven(f"there is no template {name} to create a claim of the pod from")
-            if spec.unreadable:
-                raise NotGiven(f"template {name}: {spec.unreadable}")
 
 
 def _unreadable(namespace: str, name: str, error: errors.Malformed) -> ResourceClaim:

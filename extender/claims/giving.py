@@ -36,6 +36,7 @@ from bridge.domain.model.pods import Pod
 from bridge.reconcile.actuator import NotGiven
 from bridge.slurm import nodes
 from bridge.slurm.allocated import devices
+from extender.claims.asking import Templates
 from extender.claims.known import KnownClaims
 from extender.nodes import BridgedNodes
 from slurmclient.watching.in_turn import in_turn
@@ -71,16 +72,6 @@ class DeviceCaches:
     kube_nodes: Cache[KubeNodeFacts]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceCounting:
-    """How devices correspond to Slurm's GRES."""
-
-    profiles: Profiles
-    """Map devices to GRES."""
-    bridged: BridgedNodes
-    """Knows the GRES of nodes as of the last reading of Slurm."""
-
-
 class Devices:
     """Reads what claims ask for and what Slurm gave, and writes the claims."""
 
@@ -90,7 +81,9 @@ class Devices:
         slurm: SlurmClient,
         *,
         caches: DeviceCaches,
-        counting: DeviceCounting,
+        profiles: Profiles,
+        bridged: BridgedNodes,
+        templates: Templates,
         clock: Clock,
         wake: Callable[[PodUid], None],
     ) -> None:
@@ -101,8 +94,10 @@ class Devices:
         self._in_pool = caches.claims.index(lambda claim: {device.pool for device in claim.devices})
         self._slices_of = caches.slices.index(lambda slice_: [slice_.node] if slice_.node else [])
         self._kube_nodes = caches.kube_nodes
-        self._bridged = counting.bridged
-        self._profiles = counting.profiles
+        self._profiles = profiles
+        self._bridged = bridged
+        """Knows the GRES of nodes as of the last reading of Slurm."""
+        self._templates = templates
         self._clock = clock
         self._wake = wake
         self._waiting: dict[PodUid, KubeNode] = {}
@@ -121,9 +116,13 @@ class Devices:
             KubeError, SlurmError: decide again later.
         """
         try:
-            await self._give(pod, action, job, afresh=False)
-        except errors.Conflict:  # a claim was changed, and the watch has not shown it yet
-            await self._give(pod, action, job, afresh=True)
+            try:
+                await self._give(pod, action, job, afresh=False)
+            except errors.Conflict:  # a claim was changed, and the watch has not shown it yet
+                await self._give(pod, action, job, afresh=True)
+        except NotGiven:
+            await self._templates.recreate(pod)
+            raise
 
     async def _give(self, pod: Pod, action: Assign, job: SlurmJob | None, *, afresh: bool) -> None:
         try:

@@ -16,7 +16,9 @@ from bridge.kube import decode
 from bridge.kube.claims import resource_claims
 from bridge.kube.claims.resource_claims import CLAIMS, CLASSES, ResourceClaims
 from bridge.kube.claims.slices import SLICES
-from extender.claims.giving import DeviceCaches, DeviceCounting, Devices
+from bridge.kube.claims.templates import ClaimTemplates
+from extender.claims.asking import Templates
+from extender.claims.giving import DeviceCaches, Devices
 from extender.claims.known import KnownClaims
 from slurmruntime.kube import node_objects
 from slurmruntime.kube.cache import Cache
@@ -85,14 +87,14 @@ class Stage:
         claims = ResourceClaims(self.api)  # type: ignore[arg-type]  # all that is called
         self.gres: str | None = None
         """What the node had in Slurm when the nodes were last read."""
+        known, its = KnownClaims(claims, self.everyone, self.classes), profiles.read(PROFILES)
         self.devices = Devices(
-            KnownClaims(claims, self.everyone, self.classes),
+            known,
             slurm,  # type: ignore[arg-type]  # all that is called
             caches=DeviceCaches(claims=self.everyone, slices=slices, kube_nodes=self.kube_nodes),
-            counting=DeviceCounting(
-                profiles=profiles.read(PROFILES),
-                bridged=SimpleNamespace(gres=lambda _: self.gres),  # type: ignore[arg-type]  # all that is asked
-            ),
+            profiles=its,
+            bridged=SimpleNamespace(gres=lambda _: self.gres),  # type: ignore[arg-type]  # all that is asked
+            templates=Templates(known, ClaimTemplates(self.api), its, clock),  # type: ignore[arg-type]  # the same
             clock=clock,
             wake=self.woken.append,
         )

@@ -22,7 +22,7 @@ from slurmruntime.kube import errors
 from slurmruntime.kube.cache import Cache
 from tests import virtual_time
 from tests.make.apiserver import ApiServer, Manifest
-from tests.make.devices import PROFILES, by_class, claim, claiming, device_class
+from tests.make.devices import PROFILES, by_class, claim, claiming, device_class, template
 from tests.make.trouble import Trouble
 from tests.virtual_time import VirtualClock
 
@@ -200,13 +200,6 @@ def test_nobody_has_templates_created_for_what_slurm_cannot_give(template: str, 
 def test_a_users_template_is_read_once_in_a_while() -> None:
     mine = by_class("one")
     mine["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = "mine"
-    exactly = {"deviceClassName": "gpu", "count": 2}
-    template = {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaimTemplate",
-        "metadata": {"name": "mine", "namespace": "team-a", "uid": "u-mine"},
-        "spec": {"spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}},
-    }
 
     async def body(asker: ClaimAsker, api: Slow, members: tuple[Pod, ...]) -> None:
         for seconds, reads in ((0, 1), (1, 1), (20, 2), (1, 2)):
@@ -220,4 +213,4 @@ def test_a_users_template_is_read_once_in_a_while() -> None:
         (fault,) = (await asker.add_devices(members, None))[2]
         assert "there is no template mine" == fault.message
 
-    asked([mine], [template], body)
+    asked([mine], [template(count=2)], body)

@@ -7,7 +7,7 @@ import pytest
 from bridge.reconcile.actuator import NotGiven
 from tests.extender.giver import Stage, staged
 from tests.make.apiserver import Manifest
-from tests.make.devices import made_for, templated
+from tests.make.devices import made_for, template, templated
 
 STATUS = "PATCH namespaces/team-a/pods/both/status"
 
@@ -69,7 +69,7 @@ def test_of_two_claims_for_one_entry_kubernetes_chooses() -> None:
             await stage.give("both", 3)
         assert STATUS not in stage.api.asked
 
-    staged(give, both("a"), made("a"), made("b"), made("b", "another-b"), devices=2)
+    staged(give, both("a"), made("a"), made("b"), made("b", "another-b"), template(), devices=2)
 
 
 def test_a_claim_that_was_not_made_for_the_pod_is_not_named() -> None:
@@ -82,4 +82,4 @@ def test_a_claim_that_was_not_made_for_the_pod_is_not_named() -> None:
             await stage.give("both", 3)
         assert STATUS not in stage.api.asked
 
-    staged(give, both("a"), made("a"), foreign, devices=2)
+    staged(give, both("a"), made("a"), foreign, template(), devices=2)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.kube.decode import BOUND_PODS, PODS
 from bridge.reconcile.nodes import KubeNodes
-from extender.nodes import BridgedNodes, NodeCaches, Sharing, Units
+from extender.nodes import BridgedNodes, Sharing, Units
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.node_objects import NODES
 from slurmruntime.values import names
@@ -43,7 +44,9 @@ def bridged(
     return BridgedNodes(
         None,  # type: ignore[arg-type]  # Slurm is not asked
         cluster=placing.CLUSTER,
-        caches=NodeCaches(pods=ours, kube_nodes=kube_nodes, bound=Cache(BOUND_PODS)),
+        pods=ours,
+        kube_nodes=kube_nodes,
+        bound=Cache(BOUND_PODS),
         placeholders=SimpleNamespace(job=lambda _: job),  # type: ignore[arg-type]  # all that is asked
         units=Units(gpu_resources={"nvidia.com/gpu": "gpu"}, resources={}, milli_per_cpu=1000),
         sharing=sharing,
@@ -97,7 +100,7 @@ def test_a_node_that_became_hybrid_with_a_static_cpu_manager_meanwhile_takes_no_
     assert [Fit.FITS] == found_of([of_one_core("a", 1)], there)
 
 
-ASKED = lives.NOW
+QUESTIONS: Any = SimpleNamespace(asked_at=lives.NOW)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +110,7 @@ ASKED = lives.NOW
         pytest.param(Sharing(rule=HybridRule.ALTERNATE), Fit.UNHELD, id="not known yet"),
         pytest.param(Sharing(rule=HybridRule.ESCROW), Fit.UNHELD, id="nobody asks"),
         pytest.param(
-            Sharing(rule=HybridRule.ESCROW, asked_at=lambda: ASKED), Fit.FITS, id="the script asks"
+            Sharing(rule=HybridRule.ESCROW, questions=QUESTIONS), Fit.FITS, id="the script asks"
         ),
         pytest.param(Sharing(rule=HybridRule.ACCEPT_OVERLAP), Fit.FITS, id="accepted"),
     ],

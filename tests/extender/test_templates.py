@@ -1,21 +1,22 @@
 """A template that is gone before Kubernetes has made its claim is made again."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 import pytest
 
 from bridge.domain.lifecycle.actions import Assign
 from bridge.domain.model.claims import profiles
-from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.pods import Pod
 from bridge.kube import decode
 from bridge.kube.claims.resource_claims import CLAIMS, CLASSES, ResourceClaims
+from bridge.kube.claims.slices import SLICES
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.reconcile.actuator import NotGiven
-from extender.claims.asking import TemplateRepair, Templates
+from extender.claims.asking import Templates
+from extender.claims.giving import DeviceCaches, Devices
 from extender.claims.known import KnownClaims
 from slurmruntime.kube.cache import Cache
+from slurmruntime.kube.node_objects import NODES
 from slurmruntime.values.ids import JobId, KubeNode, SlurmNode
 from tests import virtual_time
 from tests.make.apiserver import ApiServer, Manifest
@@ -26,20 +27,7 @@ from tests.virtual_time import VirtualClock
 ACTION = Assign(
     job_id=JobId(1), sluid=None, slurm_node=SlurmNode("s1"), kube_node=KubeNode("s1"), grant=""
 )
-NOT_MADE = "Kubernetes has not made the claim yet"
-
-
-class Unmade:
-    """Gives nothing, as there is no claim."""
-
-    async def give(self, _pod: Pod, _action: Assign, _job: SlurmJob | None) -> None:
-        raise NotGiven(NOT_MADE)
-
-    async def prepare(self, pods: Iterable[Pod]) -> None:
-        raise AssertionError(f"nothing is prepared for {[pod.full_name for pod in pods]}")
-
-    async def take_back(self, pod: Pod) -> None:
-        raise AssertionError(f"nothing is taken back from {pod.full_name}")
+NOT_MADE = "Kubernetes has not made the claim for slurm-bridge-0 yet"
 
 
 def tried(
@@ -53,8 +41,18 @@ def tried(
             api.create(manifest)
         claims = ResourceClaims(api)  # type: ignore[arg-type]  # all that is called
         known, its = KnownClaims(claims, Cache(CLAIMS), Cache(CLASSES)), profiles.read(PROFILES)
-        templates = Templates(known, ClaimTemplates(api), its, clock)  # type: ignore[arg-type]
-        devices = TemplateRepair(Unmade(), templates)
+        devices = Devices(
+            known,
+            None,  # type: ignore[arg-type]  # it is not asked
+            caches=DeviceCaches(
+                claims=Cache(CLAIMS), slices=Cache(SLICES), kube_nodes=Cache(NODES)
+            ),
+            profiles=its,
+            bridged=None,  # type: ignore[arg-type]  # nor this
+            templates=Templates(known, ClaimTemplates(api), its, clock),  # type: ignore[arg-type]
+            clock=clock,
+            wake=lambda _: None,
+        )
         (found,) = api.pods.values()
         pod = decode.pod(msgspec.json.encode(found))
 

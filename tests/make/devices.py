@@ -24,6 +24,18 @@ def device_slice(node: str = "s1", devices: int = 2) -> Manifest:
     return _made("ResourceSlice", f"slice-{node}", spec)
 
 
+def template(name: str = "mine", count: int = 1) -> Manifest:
+    """A user's template for so many devices."""
+    exactly = {"deviceClassName": "gpu", "count": count}
+    spec = {"spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name, "namespace": "team-a", "uid": f"u-{name}"},
+        "spec": spec,
+    }
+
+
 def claim(name: str, *, given: str = "", to: str = "", node: str = "s1") -> Manifest:
     """A claim for one device; given: the device that it has, `gpu-0`; to: the pod's name."""
     exactly = {"deviceClassName": "gpu", "count": 1}
