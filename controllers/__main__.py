@@ -27,8 +27,8 @@ from bridge.settings.policy_file import PolicyFile
 from bridge.settings.schema import Settings
 from controllers.nodes.actuator import NodePeers
 from controllers.nodes.controller import NodeController
-from controllers.nodes.fillers import Fillers, NodeUse
-from controllers.nodes.gathering import Holdings, JobsOnNodes, NodeCaches, Slices
+from controllers.nodes.fillers import Fillers
+from controllers.nodes.gathering import Holdings, NodeCaches, Slices
 from controllers.pods.breaker import Breaker
 from controllers.pods.evidence import EvidenceLookup
 from controllers.pods.losses import LossHandling
@@ -246,7 +246,8 @@ def build_node_controller(term: Leadership, holdings: Holdings) -> NodeControlle
             pods=mirror.pods,
             bound=mirror.bound,
         ),
-        JobsOnNodes(placeholders=term.placeholders, holdings=holdings),
+        placeholders=term.placeholders,
+        holdings=holdings,
         settings=node_settings(program),
         interval_s=program.settings.controllers.node_interval_s,
         process=program.process,
@@ -277,7 +278,9 @@ def build_fillers(term: Leadership, nodes: NodeController, holdings: Holdings) -
     program, mirror = term.program, term.mirror
     return Fillers(
         slurm=program.slurm,
-        use=NodeUse(kube_nodes=mirror.kube_nodes, bound=mirror.bound, holdings=holdings),
+        kube_nodes=mirror.kube_nodes,
+        bound=mirror.bound,
+        holdings=holdings,
         placeholders=term.placeholders,
         book=nodes.book,
         settings=node_settings(program),

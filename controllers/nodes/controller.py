@@ -24,8 +24,9 @@ from bridge.domain.nodes.decision import NodeFacts, NodePlan, NodeRefusal, NodeS
 from bridge.domain.observation import lingering
 from bridge.domain.observation.node_book import Unknown
 from bridge.reconcile.nodes import KubeNodes, bound_to, taken_by
+from bridge.reconcile.placeholders import Placeholders
 from controllers.nodes.actuator import NodeActuator, NodePeers
-from controllers.nodes.gathering import JobsOnNodes, NodeCaches, NodeGatherer
+from controllers.nodes.gathering import Holdings, NodeCaches, NodeGatherer
 from controllers.nodes.slurm import SlurmNodes
 from slurmruntime.leading.controller import Controller, Keys, Process, Watch
 from slurmruntime.model import nodes
@@ -54,8 +55,9 @@ class NodeController(Keys[SlurmNode]):
         self,
         peers: NodePeers,
         caches: NodeCaches,
-        jobs: JobsOnNodes,
         *,
+        placeholders: Placeholders,
+        holdings: Holdings,
         settings: NodeSettings,
         interval_s: float,
         process: Process,
@@ -94,7 +96,12 @@ class NodeController(Keys[SlurmNode]):
         self.book = self._slurm_nodes.book
         """Slurm's nodes, as last read."""
         self._gatherer = NodeGatherer(
-            caches, jobs, slurm=peers.slurm, book=self.book, clock=process.clock
+            caches,
+            placeholders=placeholders,
+            holdings=holdings,
+            slurm=peers.slurm,
+            book=self.book,
+            clock=process.clock,
         )
         self._clock = process.clock
         self._refusals: dict[SlurmNode, tuple[NodeRefusal, float]] = {}

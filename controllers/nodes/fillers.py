@@ -67,18 +67,6 @@ class _Observation:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeUse:
-    """What runs on Kubernetes' nodes without a job in Slurm."""
-
-    kube_nodes: Cache[KubeNodeFacts]
-    """All nodes of Kubernetes."""
-    bound: Cache[BoundPod]
-    """All pods but ours that have a node."""
-    holdings: Holdings
-    """Which of our pods run without a placeholder."""
-
-
 class Fillers:
     """Maintains fillers during one term of leadership."""
 
@@ -86,17 +74,19 @@ class Fillers:
         self,
         *,
         slurm: SlurmClient,
-        use: NodeUse,
+        kube_nodes: Cache[KubeNodeFacts],
+        bound: Cache[BoundPod],
+        holdings: Holdings,
         placeholders: Placeholders,
         book: NodeBook,
         settings: NodeSettings,
         clock: Clock,
     ) -> None:
         self._slurm = slurm
-        self._cache = use.kube_nodes
-        self._kube_nodes = KubeNodes(use.kube_nodes)
-        self._others_on = use.bound.index(bound_to)
-        self._holdings = use.holdings
+        self._cache = kube_nodes
+        self._kube_nodes = KubeNodes(kube_nodes)
+        self._others_on = bound.index(bound_to)
+        self._holdings = holdings
         self._placeholders = placeholders
         self._book = book
         self._settings = settings

@@ -189,22 +189,15 @@ class NodeCaches:
     """All other pods that have a node; a DaemonSet's pod is never ours."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobsOnNodes:
-    """What is known of the jobs that need a node."""
-
-    placeholders: Placeholders
-    holdings: Holdings
-
-
 class NodeGatherer:
     """Gathers the facts of one node at a time."""
 
     def __init__(
         self,
         caches: NodeCaches,
-        on_nodes: JobsOnNodes,
         *,
+        placeholders: Placeholders,
+        holdings: Holdings,
         slurm: SlurmClient,
         book: NodeBook,
         clock: Clock,
@@ -216,14 +209,14 @@ class NodeGatherer:
         self._daemons_on = caches.bound.index(
             lambda pod: [pod.kube_node] if pod.is_of_the_node else []
         )
-        self._placeholders = on_nodes.placeholders
-        self._holdings = on_nodes.holdings
+        self._placeholders = placeholders
+        self._holdings = holdings
         self._companions = Companions(
             pods=caches.pods,
             kube_nodes=self._kube_nodes,
             book=book,
-            placeholders=on_nodes.placeholders,
-            holdings=on_nodes.holdings,
+            placeholders=placeholders,
+            holdings=holdings,
         )
         self._slurm = slurm
         self._book = book
