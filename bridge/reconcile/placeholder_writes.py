@@ -46,7 +46,6 @@ class PlaceholderSubmitter(Protocol):
 
     async def resize(self, pod: Pod, action: Resize) -> bool:
         """Change what a pending placeholder asks for; return False if that takes another job."""
-        ...
 
 
 RestoreFor = Callable[[Pod, Restore], Awaitable[None]]

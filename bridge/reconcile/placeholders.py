@@ -46,13 +46,7 @@ class Placeholders:
         metrics: Metrics,
         readings: Readings | None = None,
     ) -> None:
-        """Start with nothing known.
-
-        Args:
-            pace: how often this side needs readings.
-            metrics: for readings of its own.
-            readings: shared with another side, by the same discovery; None: its own.
-        """
+        """readings: shared with another side, by the same discovery; None: its own."""
         self._discovery = discovery
         self.pace = pace
         self._clock = clock
@@ -195,13 +189,7 @@ class Placeholders:
         return self._readings.health()
 
     async def run(self, stop: asyncio.Event, *, wake: Wake, remind: Wake | None = None) -> None:
-        """Take in readings until `stop` is set.
-
-        Args:
-            wake: called with the key of each workload that has news.
-            remind: called with the key of each other workload that waited for a reading; None: use
-                `wake`.
-        """
+        """Take in readings until `stop` is set; remind: of workloads without news, else `wake`."""
         self._wake, self._remind = wake, remind or wake
         await self._readings.run(stop)
 

@@ -20,7 +20,6 @@ class PodFacts(Protocol):
 
     def past(self, pod: Pod) -> Past:
         """Return whether another process may have a write for this pod in flight."""
-        ...
 
     def gather(
         self,
@@ -34,11 +33,9 @@ class PodFacts(Protocol):
         beside: Neighbours = NOBODY,
     ) -> Facts:
         """Gather everything the decision needs; since: when this situation was first seen."""
-        ...
 
     def forget_pod(self, uid: PodUid) -> None:
         """Forget a pod that is gone or belongs to the other program."""
-        ...
 
 
 class WorkloadResolver(Protocol):
@@ -46,23 +43,18 @@ class WorkloadResolver(Protocol):
 
     def membership(self, pod: Pod) -> Membership | None:
         """Return the workload membership of a gated pod; None if that takes a request to the API server."""
-        ...
 
     async def resolve(self, pod: Pod) -> Membership:
         """Resolve the workload membership of a gated pod."""
-        ...
 
     async def declared(self, member: Membership) -> KubeObject | None:
         """Read the object that declares a member's group; None if there is none."""
-        ...
 
     async def admits(self, pod: Pod, job: SlurmJob) -> bool:
         """Check whether a pod may take a place in a placeholder that was submitted without it."""
-        ...
 
     def forget(self, key: WorkloadKey) -> None:
         """Forget a workload that is gone or belongs to the other program."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -81,40 +81,26 @@ class Occupancy:
 
 async def read_occupancy(client: SlurmClient) -> Occupancy:
     """Return the nodes of all jobs that may not have left, in slices; may raise SlurmError."""
-    seen = _OccupancyCollector()
-    await _in_slices(client, seen.take)
-    return Occupancy(by_node=seen.by_node, unreadable=seen.unreadable)
+    by_node: dict[SlurmNode, datetime | None] = {}
+    room = MOST_PLACES
 
-
-class _OccupancyCollector:
-    """Collects the nodes of jobs."""
-
-    def __init__(self) -> None:
-        self.by_node: dict[SlurmNode, datetime | None] = {}
-        self.unreadable = ""
-        self._room = MOST_PLACES
-
-    def take(self, body: bytes) -> None:
-        read = reading.lenient(body, _Occupant)
-        if isinstance(read, Unreadable) or read.odd:
-            self.unreadable = "a job in Slurm's list cannot be read"
-            return
-        job = read.value
+    def take(job: _Occupant) -> str:
+        nonlocal room
         if not job.nodes and {"RUNNING", "SUSPENDED"} & set(job.job_state):
-            self.unreadable = f"job {job.job_id} runs, and Slurm does not say where"
-        if _has_left(frozenset(job.job_state)):
-            return
+            return f"job {job.job_id} runs, and Slurm does not say where"
         try:
-            most = HostlistSize(self._room, self._room * _LONGEST_NAME)
-            names = hostlist.expand(job.nodes, most=most)
+            names = hostlist.expand(job.nodes, most=HostlistSize(room, room * _LONGEST_NAME))
         except ValueError as error:
-            self.unreadable = f"job {job.job_id}: {error}"
-            return
-        self._room -= len(names)
+            return f"job {job.job_id}: {error}"
+        room -= len(names)
         ends_at = decode.moment(job.end_time)
         for name in map(SlurmNode, names):
-            known = self.by_node.get(name, ends_at)
-            self.by_node[name] = None if known is None or ends_at is None else max(known, ends_at)
+            known = by_node.get(name, ends_at)
+            by_node[name] = None if known is None or ends_at is None else max(known, ends_at)
+        return ""
+
+    unreadable = await _each_live(client, _Occupant, take)
+    return Occupancy(by_node=by_node, unreadable=unreadable)
 
 
 class _Member(Struct, frozen=True):
@@ -147,27 +133,16 @@ class LiveJobs:
 async def list_live(client: SlurmClient) -> LiveJobs:
     """Return all jobs that may not have ended and left, in slices; may raise SlurmError."""
     live_jobs: list[LiveJob] = []
-    unreadable = ""
 
-    def take(body: bytes) -> None:
-        nonlocal unreadable
-        read = reading.lenient(body, _Member)
-        if isinstance(read, Unreadable) or read.odd:
-            unreadable = "a job in Slurm's list cannot be read"
-            return
-        job = read.value
-        states = frozenset(job.job_state)
-        if _has_left(states):
-            return
+    def take(job: _Member) -> str:
         if len(live_jobs) == MOST_LIVE:
             raise Malformed("job.list", f"expected at most {MOST_LIVE} live jobs, got more")
         names = tuple(filter(None, job.partition.split(",")))
-        if not names:
-            unreadable = f"Slurm does not say which partition job {job.job_id} has"
-        waits = "PENDING" in states and "COMPLETING" not in states
+        waits = "PENDING" in job.job_state and "COMPLETING" not in job.job_state
         live_jobs.append(LiveJob(id=JobId(job.job_id), partitions=names, waits=waits))
+        return "" if names else f"Slurm does not say which partition job {job.job_id} has"
 
-    await _in_slices(client, take)
+    unreadable = await _each_live(client, _Member, take)
     return LiveJobs(live=tuple(live_jobs), unreadable=unreadable)
 
 
@@ -191,19 +166,12 @@ async def jobs_naming(
         SlurmError: they could not be read.
     """
     by_node: dict[SlurmNode, JobId] = {}
-    unreadable = ""
     lists: dict[str, frozenset[str]] = {}
     room, wanted = MOST_PLACES, frozenset(nodes)
 
-    def take(raw: bytes) -> None:
-        nonlocal unreadable, room
-        read = reading.lenient(raw, _Names)
-        if isinstance(read, Unreadable) or read.odd:
-            unreadable = "a job in Slurm's list cannot be read"
-            return
-        job = read.value
-        if _has_left(frozenset(job.job_state)):
-            return
+    def take(job: _Names) -> str:
+        nonlocal room
+        unreadable = ""
         for text in filter(None, (job.required_nodes, job.excluded_nodes)):
             try:
                 if text not in lists:  # jobs of one sender have the same ones
@@ -214,17 +182,40 @@ async def jobs_naming(
                 unreadable = f"job {job.job_id}: {error}"
                 continue
             by_node.update(dict.fromkeys(map(SlurmNode, lists[text]), JobId(job.job_id)))
+        return unreadable
 
-    await _in_slices(client, take)
+    unreadable = await _each_live(client, _Names, take)
     return by_node, unreadable
 
 
-async def _in_slices(client: SlurmClient, take: Callable[[bytes], None]) -> None:
+_Listed = TypeVar("_Listed", _Occupant, _Member, _Names)
+
+
+async def _each_live(
+    client: SlurmClient, kind: type[_Listed], take: Callable[[_Listed], str]
+) -> str:
+    """Pass on each job that may not have left; return why one is unreadable, which `take` may say."""
+    unreadable = ""
+
+    def read_one(body: bytes) -> None:
+        nonlocal unreadable
+        read = reading.lenient(body, kind)
+        if isinstance(read, Unreadable) or read.odd:
+            unreadable = "a job in Slurm's list cannot be read"
+        elif not _has_left(frozenset(read.value.job_state)):
+            unreadable = take(read.value) or unreadable
+
     answer = await client.each_of(
-        "job.list", "slurm_get_jobs", "jobs", take=take, answer=_Jobs, most_bytes=MOST_JOBS_BYTES
+        "job.list",
+        "slurm_get_jobs",
+        "jobs",
+        take=read_one,
+        answer=_Jobs,
+        most_bytes=MOST_JOBS_BYTES,
     )
     if answer is None or answer.jobs is None:
         raise Malformed("job.list", "the response has no list of jobs")
+    return unreadable
 
 
 def _has_left(states: frozenset[str]) -> bool:

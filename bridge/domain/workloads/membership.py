@@ -97,11 +97,9 @@ class Kind(Protocol):
     @property
     def row(self) -> KindRow:
         """Its row in the documentation."""
-        ...
 
     def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:
         """Return the workload of this kind that a pod belongs to; owners: nearest first."""
-        ...
 
 
 @runtime_checkable
@@ -111,7 +109,6 @@ class KindWithObjects(Kind, Protocol):
     @property
     def reads(self) -> tuple[GetRule, ...]:
         """The objects that are read."""
-        ...
 
 
 @runtime_checkable
@@ -127,7 +124,6 @@ class KindWithSize(Kind, Protocol):
             declared: the object that declares them, as it is now or was last seen; None if it
                 cannot be read.
         """
-        ...
 
 
 @runtime_checkable
@@ -136,7 +132,6 @@ class KindWithDeclaration(Kind, Protocol):
 
     def is_gang(self, declared: KubeObject | None, /) -> bool:
         """Check whether the object makes its pods a gang; wait if there is none yet (None)."""
-        ...
 
 
 @runtime_checkable
@@ -148,7 +143,6 @@ class KindWithRanks(Kind, Protocol):
 
     def rank(self, pod: Pod, /) -> tuple[int, ...]:
         """Return the pod's place; () if it has no such number."""
-        ...
 
 
 @runtime_checkable
@@ -157,7 +151,6 @@ class KindWithSlots(Kind, Protocol):
 
     def slot(self, member: Membership, /) -> int | None:
         """Return the slot; None if any will do."""
-        ...
 
 
 @runtime_checkable
@@ -166,7 +159,6 @@ class KindWithLaterMembers(Kind, Protocol):
 
     def later(self, declared: KubeObject | None, /) -> Demand | None:
         """Return the demand of each later member; None: the same as that of the present ones."""
-        ...
 
 
 @runtime_checkable
@@ -176,7 +168,6 @@ class KindWithExclusiveTopology(Kind, Protocol):
     @property
     def exclusive(self) -> ExclusiveTopology:
         """How it is requested."""
-        ...
 
 
 def alone(pod: Pod, faults: Sequence[Fault] = ()) -> Membership:
