@@ -50,10 +50,7 @@ class Backing:
 
 def of_node(backings: Iterable[Backing]) -> Hold:
     """Return whether Slurm holds a node for all of its pods."""
-    return hold(
-        hold_for(backing.pod, backing.cell, backing.evidence, backing.refusal)
-        for backing in backings
-    )
+    return hold(map(hold_for, backings))
 
 
 def hold(pods: Iterable[Hold]) -> Hold:
@@ -62,22 +59,14 @@ def hold(pods: Iterable[Hold]) -> Hold:
     return next((worst for worst in _WORST_FIRST if worst in holds), Hold.HELD)
 
 
-def hold_for(
-    pod: Pod, cell: tuple[Row, Column], evidence: Evidence, refusal: SubmitRefusal | None
-) -> Hold:
-    """Return the hold for one pod.
-
-    Args:
-        cell: where the pod is in the lifecycle's table.
-        evidence: what became of its placeholder, if that is missing.
-        refusal: why Slurm refused another placeholder; None if it refused none.
-    """
-    row, column = cell
+def hold_for(backing: Backing) -> Hold:
+    """Return the hold for one pod."""
+    row, column = backing.cell
     if row not in (Row.PLACED, Row.BOUND):
         return Hold.HELD
     match column:
         case Column.NONE:
-            return Hold.MISSING if _comes_back(pod, evidence, refusal) else Hold.UNDECIDED
+            return Hold.MISSING if _comes_back(backing) else Hold.UNDECIDED
         case Column.UNKNOWN:
             return Hold.UNSURE
         case Column.WAITING:
@@ -86,8 +75,9 @@ def hold_for(
             return Hold.HELD
 
 
-def _comes_back(pod: Pod, evidence: Evidence, refusal: SubmitRefusal | None) -> bool:
-    if refusal is not None or pod.grant is None:
+def _comes_back(backing: Backing) -> bool:
+    pod, evidence = backing.pod, backing.evidence
+    if backing.refusal is not None or pod.grant is None:
         return False
     is_requested = evidence is Evidence.NONE and pod.when_lost == "restore"
     return is_requested or evidence in (Evidence.PENDING, Evidence.LOST)

@@ -5,7 +5,6 @@ for the pod alone.
 """
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypedDict, Unpack
@@ -14,6 +13,7 @@ from bridge.domain.caps import DEFAULT, Caps
 from bridge.domain.model import demand
 from bridge.domain.model.claims.by_class import Ways
 from bridge.domain.model.demand import Demand
+from bridge.domain.model.devices import gres
 from bridge.domain.model.devices.room import Task
 from bridge.domain.model.hybrid import HybridRule
 from bridge.domain.model.identities import Identity
@@ -26,7 +26,7 @@ from bridge.domain.request.fit import KubeLimits
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.permit import Permit
 from bridge.domain.workloads.workload import Workload
-from slurmruntime.values import numbers, quantities
+from slurmruntime.values import quantities
 from slurmruntime.values.faults import Fault, Refusal
 from slurmruntime.values.ids import ClusterId, SlurmNode, alone_key
 
@@ -214,13 +214,13 @@ class _Size(TypedDict):
 def _size(pod: Pod, asked: Overrides, defaults: Defaults, *, is_gang: bool) -> _Size:
     cpus = _cpus(pod.demand, asked, defaults)
     memory_mib = asked.memory_mib_per_node or _memory_mib(pod.demand, defaults)
-    gres = asked.gres or _gres_text(demand.gres(pod.demand.extended, defaults.gpu_resources))
+    wanted = asked.gres or _gres_text(demand.gres(pod.demand.extended, defaults.gpu_resources))
     return {
         "cpus_per_task": cpus,
         "memory_mib_per_node": None if is_gang else memory_mib,
         "memory_mib_per_cpu": -(-memory_mib // cpus) if is_gang else None,
-        "gres_per_node": "" if is_gang else gres,
-        "gres_per_task": gres if is_gang else "",
+        "gres_per_node": "" if is_gang else wanted,
+        "gres_per_task": wanted if is_gang else "",
     }
 
 
@@ -297,8 +297,9 @@ def _too_little(wanted: Demand, asked: Overrides, defaults: Defaults) -> Iterato
             f"found {asked.memory_mib_per_node}Mi",
         )
     if asked.gres is not None:
-        has = _by_kind(_counts(asked.gres))
-        for kind, count in _by_kind(demand.gres(wanted.extended, defaults.gpu_resources)).items():
+        has = gres.by_kind(gres.counted(asked.gres.replace("gres/", "")))
+        needed = gres.by_kind(demand.gres(wanted.extended, defaults.gpu_resources))
+        for kind, count in needed.items():
             if has.get(kind, 0) < count:
                 yield Fault(
                     overrides.path("gres"),
@@ -347,22 +348,3 @@ def _time_limit_min(pod: Pod, asked: Overrides, defaults: Defaults, permit: Perm
 
 def _gres_text(counts: Mapping[str, int]) -> str:
     return ",".join(f"gres/{name}:{count}" for name, count in sorted(counts.items()))
-
-
-def _counts(gres: str) -> Mapping[str, int]:
-    counts: Counter[str] = Counter()
-    for part in gres.split(","):
-        name, _, count = part.removeprefix("gres/").rpartition(":")
-        if (number := numbers.integer(count)) is not None:
-            counts[name] += number
-        else:
-            counts[part.removeprefix("gres/")] += 1
-    return counts
-
-
-def _by_kind(counts: Mapping[str, int]) -> Mapping[str, int]:
-    """Add up the counts without types: `gpu:a100` and `gpu:h100` are both `gpu`."""
-    kinds: Counter[str] = Counter()
-    for name, count in counts.items():
-        kinds[name.partition(":")[0]] += count
-    return kinds

@@ -254,12 +254,9 @@ def _joined(all_of: Sequence[frozenset[str]], constraints: str, *, is_gang: bool
 
 
 def of_several(where: Candidates, among: Pool, key: str) -> Candidates:
-    """Adapt the choice to a job whose nodes must all have the same value of a label."""
-    return where if where.problem else _in_one(where, among, key)
-
-
-def _in_one(where: Candidates, among: Pool, key: str) -> Candidates:
     """Require one value of the label for all nodes: Slurm's matching OR `[a|b]`, salloc(1)."""
+    if where.problem:
+        return where
     if key not in among.published_keys:
         return Candidates(
             problem=f"the pods must share one {key}, but Slurm's nodes do not have it as a "

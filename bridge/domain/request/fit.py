@@ -6,7 +6,7 @@ TaintToleration, NodeUnschedulable, NodeAffinity). And whether Slurm granted as 
 one whose job got less would use what Slurm gives to others.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model import demand, hybrid
 from bridge.domain.model.allocation import TaskGrant
 from bridge.domain.model.demand import Demand
-from bridge.domain.model.devices import exactness
+from bridge.domain.model.devices import exactness, gres
 from bridge.domain.model.hybrid import HybridRule
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import BoundPod, Pod
@@ -228,9 +228,7 @@ def _missing(
         yield f"{has} of the {needs} CPUs"
     if granted.memory_mib is not None and granted.memory_mib < wanted.memory_mib:
         yield f"{granted.memory_mib} of the {wanted.memory_mib} MiB"
-    kinds: Counter[str] = Counter()
-    for name, count in demand.gres(wanted.extended, gpu_resources).items():
-        kinds[name.partition(":")[0]] += count
+    kinds = gres.by_kind(demand.gres(wanted.extended, gpu_resources))
     for kind, count in sorted(kinds.items()):
         if granted.gres.get(kind, 0) < count:
             yield f"{granted.gres.get(kind, 0)} of the {count} {kind}"

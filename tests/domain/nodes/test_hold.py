@@ -12,7 +12,7 @@ from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import hold as node_hold
-from bridge.domain.nodes.hold import Hold
+from bridge.domain.nodes.hold import Backing, Hold
 from bridge.domain.observation.view import Evidence
 from slurmruntime.values import names
 from slurmruntime.values.ids import ClusterId, WorkloadKey
@@ -48,6 +48,12 @@ GRANTED = replace(
 REFUSAL = SubmitRefusal(attempts=1, at=BEGAN, text="no")
 
 
+def held(
+    pod: Pod, cell: tuple[Row, Column], evidence: Evidence, refusal: SubmitRefusal | None = None
+) -> Hold:
+    return node_hold.hold_for(Backing(pod=pod, cell=cell, evidence=evidence, refusal=refusal))
+
+
 def told(word: str) -> Pod:
     notes = {**GRANTED.annotations, names.WHEN_LOST_ANNOTATION: word}
     return replace(GRANTED, annotations=notes)
@@ -68,7 +74,7 @@ def told(word: str) -> Pod:
     ],
 )
 def test_slurm_holds_a_node_for_a_pod(cell: tuple[Row, Column], expected: Hold) -> None:
-    assert expected is node_hold.hold_for(GRANTED, cell, Evidence.LOST, None)
+    assert expected is held(GRANTED, cell, Evidence.LOST)
 
 
 @pytest.mark.safeguard(
@@ -78,7 +84,7 @@ def test_slurm_holds_a_node_for_a_pod(cell: tuple[Row, Column], expected: Hold) 
 )
 @pytest.mark.parametrize("row", Row)
 def test_nothing_is_kept_for_a_pod_whose_job_has_ended(row: Row) -> None:
-    assert Hold.HELD is node_hold.hold_for(GRANTED, (row, Column.ENDED), Evidence.NONE, None)
+    assert Hold.HELD is held(GRANTED, (row, Column.ENDED), Evidence.NONE)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +103,7 @@ def test_nothing_is_kept_for_a_pod_whose_job_has_ended(row: Row) -> None:
 def test_a_forgotten_pods_placeholder_comes_back_or_people_decide(
     pod: Pod, evidence: Evidence, refusal: SubmitRefusal | None, expected: Hold
 ) -> None:
-    assert expected is node_hold.hold_for(pod, (Row.BOUND, Column.NONE), evidence, refusal)
+    assert expected is held(pod, (Row.BOUND, Column.NONE), evidence, refusal)
 
 
 @pytest.mark.parametrize(

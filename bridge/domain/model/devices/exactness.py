@@ -44,7 +44,7 @@ class Exactness(enum.StrEnum):
     """Two could get the same, so some pods are not placed there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Ruling:
     """The answer for one node, for devices or for cores."""
 
@@ -53,7 +53,7 @@ class Ruling:
     reason: str = ""
 
 
-_NOT_APPLICABLE = Ruling(exactness=None)
+_NOT_APPLICABLE = Ruling(None)
 
 
 def devices(
@@ -74,25 +74,24 @@ def devices(
         return _of_claims(kube_node, slurm_gres, gpu_resources)
     if not nodes.is_hybrid(kube_node):
         if all(count == 1 for count in reported.values()):
-            return Ruling(exactness=Exactness.EXACT, reason="one device of each kind")
+            return Ruling(Exactness.EXACT, "one device of each kind")
         return Ruling(
-            exactness=Exactness.COUNTS_ONLY,
-            reason="the kubelet chooses which devices; only it hands them out here",
+            Exactness.COUNTS_ONLY, "the kubelet chooses which devices; only it hands them out here"
         )
     if slurm_gres is None:
-        return Ruling(exactness=None, reason="not known which devices Slurm has here")
+        return Ruling(None, "not known which devices Slurm has here")
     in_slurm = gres.by_kind(gres.counted(slurm_gres))
     both = {kind: count for kind, count in reported.items() if in_slurm.get(kind)}
     if not both:
         text = f"Slurm has no {_listed(reported)} here, and places no pod that requests any"
-        return Ruling(exactness=Exactness.EXACT, reason=text)
+        return Ruling(Exactness.EXACT, text)
     if all(count == 1 == in_slurm[kind] for kind, count in both.items()):
-        return Ruling(exactness=Exactness.EXACT, reason="one device of each kind")
+        return Ruling(Exactness.EXACT, "one device of each kind")
     text = (
         f"the kubelet and slurmd each choose among {_listed(both)}: "
         "only pods that request all of them are placed here"
     )
-    return Ruling(exactness=Exactness.REFUSED, reason=text)
+    return Ruling(Exactness.REFUSED, text)
 
 
 def _of_claims(
@@ -102,7 +101,7 @@ def _of_claims(
     if not nodes.is_hybrid(kube_node) or names.DEVICE_ORDER_LABEL not in kube_node.labels:
         return _NOT_APPLICABLE
     if slurm_gres is None:
-        return Ruling(exactness=None, reason="not known which devices Slurm has here")
+        return Ruling(None, "not known which devices Slurm has here")
     kinds = {
         gres_name.partition(":")[0]
         for name, gres_name in gpu_resources.items()
@@ -112,9 +111,9 @@ def _of_claims(
     if not present:
         return _NOT_APPLICABLE
     if why := why_not_claimed(present, kube_node, slurm_gres):
-        return Ruling(exactness=Exactness.REFUSED, reason=why)
+        return Ruling(Exactness.REFUSED, why)
     text = f"claims get the very devices of {_listed(present)} that Slurm chose"
-    return Ruling(exactness=Exactness.EXACT, reason=text)
+    return Ruling(Exactness.EXACT, text)
 
 
 def cores(kube_node: KubeNodeFacts, pinning: Collection[KubeNode] = ()) -> Ruling:
@@ -122,14 +121,10 @@ def cores(kube_node: KubeNodeFacts, pinning: Collection[KubeNode] = ()) -> Rulin
     if not nodes.is_wanted(kube_node):
         return _NOT_APPLICABLE
     if agents.pins(kube_node, pinning):
-        return Ruling(
-            exactness=Exactness.EXACT,
-            reason="the node agent gives pods the very cores that Slurm chose",
-        )
+        return Ruling(Exactness.EXACT, "the node agent gives pods the very cores that Slurm chose")
     if not nodes.is_hybrid(kube_node):
         return Ruling(
-            exactness=Exactness.COUNTS_ONLY,
-            reason="the kubelet chooses which cores; only it hands them out here",
+            Exactness.COUNTS_ONLY, "the kubelet chooses which cores; only it hands them out here"
         )
     manager = _cpu_manager(kube_node)
     if manager == STATIC:
@@ -137,14 +132,14 @@ def cores(kube_node: KubeNodeFacts, pinning: Collection[KubeNode] = ()) -> Rulin
             "the kubelet's static CPU manager and slurmd each choose cores: "
             "Guaranteed pods of whole CPUs are not placed here"
         )
-        return Ruling(exactness=Exactness.REFUSED, reason=text)
+        return Ruling(Exactness.REFUSED, text)
     text = "containers run on any core, for as much time as they requested"
     if manager != agents.NO_MANAGER:
         text = (
             "not known whether the kubelet gives containers cores of their own: "
             f"label the node {names.CPU_MANAGER_LABEL}={STATIC} or ={agents.NO_MANAGER}"
         )
-    return Ruling(exactness=Exactness.COUNTS_ONLY, reason=text)
+    return Ruling(Exactness.COUNTS_ONLY, text)
 
 
 def why_refused(
