@@ -85,24 +85,19 @@ class Plan:
     @property
     def forfeits(self) -> tuple[Pod, ...]:
         """Pods with claims that wait and surely have no placeholder: devices of one must go back."""
-        return tuple(
-            open_case.pod
-            for open_case in self.open_cases
-            if open_case.pod.resource_claims
-            and seating.is_waiting(open_case.pod)
-            and open_case.view.fresh
-            and open_case.view.surely_none
-        )
+        return tuple(case.pod for case in self._claiming if _has_surely_none(case.view))
 
     @property
     def expectant(self) -> tuple[Pod, ...]:
         """Pods with claims that wait, and whose placeholder is there or was just submitted."""
-        return tuple(
-            open_case.pod
-            for open_case in self.open_cases
-            if open_case.pod.resource_claims
-            and seating.is_waiting(open_case.pod)
-            and not (open_case.view.fresh and open_case.view.surely_none)
+        return tuple(case.pod for case in self._claiming if not _has_surely_none(case.view))
+
+    @property
+    def _claiming(self) -> Iterator[OpenCase]:
+        return (
+            case
+            for case in self.open_cases
+            if case.pod.resource_claims and seating.is_waiting(case.pod)
         )
 
     @property
@@ -268,6 +263,10 @@ def _members(
             dwelt=now - entry.since,
             is_fresh=entry.view.fresh,
         )
+
+
+def _has_surely_none(view: View) -> bool:
+    return view.fresh and view.surely_none
 
 
 def _unread(

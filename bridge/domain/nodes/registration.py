@@ -145,10 +145,7 @@ def _cannot(
 
     The taint guards what Slurm hands out, so it is removed where Slurm has nothing.
     """
-    problem = NodeCondition(
-        type=names.SLURM_STATE_CONDITION, status="False", reason=reason, message=text
-    )
-    actions = [*_set_condition(kube_node, problem)]
+    actions = [*_set_condition(kube_node, node_state.problem(reason, text))]
     if slurm_node is None:
         actions += [*_untaint(kube_node), *_uncordon(kube_node)]
     return NodePlan(actions=tuple(actions), reason=text)

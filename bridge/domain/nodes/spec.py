@@ -325,8 +325,8 @@ def _address(kube_node: KubeNodeFacts) -> Iterator[Fault]:
         ipaddress.ip_address(kube_node.internal_ip or "::")
     except ValueError:
         yield Fault(
-            path="status.addresses[InternalIP]",
-            message=f"expected an IP address, found {kube_node.internal_ip[:_SHOWN]!r}",
+            "status.addresses[InternalIP]",
+            f"expected an IP address, found {kube_node.internal_ip[:_SHOWN]!r}",
         )
 
 
@@ -335,8 +335,8 @@ def _devices(kube_node: KubeNodeFacts, publishing: Publishing) -> Iterator[Fault
         count = kube_node.allocatable.extended.get(resource, 0)
         if count > MOST_DEVICES:
             yield Fault(
-                path=f"status.allocatable[{resource}]",
-                message=f"expected at most {MOST_DEVICES} devices, found {count}",
+                f"status.allocatable[{resource}]",
+                f"expected at most {MOST_DEVICES} devices, found {count}",
             )
 
 
@@ -344,8 +344,8 @@ def _words(kube_node: KubeNodeFacts, key: str) -> Iterator[Fault]:
     for part in map(str.strip, kube_node.annotations.get(key, "").split(",")):
         if part and not _PLAIN.fullmatch(part):
             yield Fault(
-                path=f"metadata.annotations[{key}]",
-                message=f"expected names separated by commas, found {part!r}",
+                f"metadata.annotations[{key}]",
+                f"expected names separated by commas, found {part!r}",
             )
 
 
@@ -356,6 +356,6 @@ def _number(kube_node: KubeNodeFacts, key: str, *, least: int, most: int) -> Ite
     number = numbers.integer(text, most=most)
     if number is None or number < least:
         yield Fault(
-            path=f"metadata.annotations[{key}]",
-            message=f"expected a whole number from {least} to {most}, found {text[:_SHOWN]!r}",
+            f"metadata.annotations[{key}]",
+            f"expected a whole number from {least} to {most}, found {text[:_SHOWN]!r}",
         )

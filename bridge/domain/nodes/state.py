@@ -165,14 +165,10 @@ def to_slurm(
             return StateChange()
         resume = Resume(slurm_node=name)
         return StateChange(actions=(resume, drain) if why else (resume,), reason="ready again")
-    if not kube_node.is_ready and is_given_up and slurm_node.is_external:
-        return StateChange(
-            actions=(Down(slurm_node=name, reason=REASON_PREFIX + GIVEN_UP),), reason=GIVEN_UP
-        )
-    if is_crashed and slurm_node.is_external:
-        return StateChange(
-            actions=(Down(slurm_node=name, reason=REASON_PREFIX + CRASHED),), reason=CRASHED
-        )
+    lost = GIVEN_UP if not kube_node.is_ready and is_given_up else CRASHED if is_crashed else ""
+    if lost and slurm_node.is_external:
+        down = Down(slurm_node=name, reason=REASON_PREFIX + lost)
+        return StateChange(actions=(down,), reason=lost)
     if why and ("DRAIN" not in states or slurm_node.reason != drain.reason):
         return StateChange(actions=(drain,), reason=why)
     if not why and "DRAIN" in states:
