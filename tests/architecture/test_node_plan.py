@@ -50,7 +50,12 @@ def test_what_is_worked_out_about_a_node_is_worked_out_once() -> None:
 
     assert 1 == calls.count("node_spec.record") == calls.count("node_state.standing")
     besides = {call for call in calls if call.startswith(("node_spec.", "node_state."))}
-    assert {"node_spec.record", "node_state.standing", "node_spec.shared_features"} == besides
+    assert {
+        "node_spec.record",
+        "node_spec.shared_features",
+        "node_state.problem",
+        "node_state.standing",
+    } == besides
 
 
 def test_what_acts_knows_actions_and_no_rules() -> None:
