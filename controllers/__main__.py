@@ -113,7 +113,10 @@ async def lead(
     slurm_jobs: "SlurmJobs | None" = None,
     shared: SharedReadings | None = None,
 ) -> None:
-    """Do a leader's work; certificates do not wait for anything else."""
+    """Do a leader's work while this process leads; certificates do not wait for anything else.
+
+    shared: readings shared with the extender, if it also leads that.
+    """
     async with asyncio.TaskGroup() as group:
         if signing := build_certificates(program):
             group.create_task(signing.run(stop))

@@ -39,7 +39,14 @@ def create(
     last_check: LastCheck | None = None,
     home: asyncio.AbstractEventLoop | None = None,
 ) -> FastAPI:
-    """Build the ASGI application; home: kube's event loop, None for the application's own."""
+    """Build the ASGI application.
+
+    Args:
+        kube: the client with the right to bind.
+        clock: tells how long a pod has waited.
+        last_check: checks whether a pod's job has ended in the meantime.
+        home: event loop of kube, lookup and last_check; None for the application's own.
+    """
 
     async def filter_nodes(request: Request) -> Response:
         began = time.perf_counter()

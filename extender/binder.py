@@ -54,6 +54,7 @@ class Binder(Keys[PodUid]):
         scheduler_name: str,
         process: Process,
     ) -> None:
+        """scheduler_name: the scheduler of the pods to bind."""
         self._kube = kube
         self._pods = pods
         self._bridged = bridged

@@ -153,7 +153,10 @@ class BridgedNodes:
             await pause(_FIRST_AGAIN_S, stop)
 
     async def ensure_listed(self) -> None:
-        """List Slurm's nodes, which binding needs, unless done; may raise SlurmError."""
+        """List Slurm's nodes if no submit has done so yet: binding needs the list.
+
+        Raises SlurmError if they could not be read.
+        """
         if self._listed is None:
             await self.pool()
 
@@ -226,7 +229,10 @@ class BridgedNodes:
         return fit.shortfall(pod, job, slot, self._units.resources, self._units.milli_per_cpu)
 
     def _is_outlived(self, pod: Pod) -> bool:
-        """Check whether its job has ended: the controllers will evict the pod."""
+        """Check whether the pod's placeholder has ended.
+
+        If so, Slurm may give its resources to others, and the controllers will evict the pod.
+        """
         is_active = pod.is_bound and not pod.is_terminal
         job = self._placeholders.job(pod.job_id) if is_active and pod.job_id else None
         return job is not None and job.identity.key == pod.workload and job.phase is JobPhase.ENDED
@@ -238,7 +244,10 @@ class BridgedNodes:
 
 
 def _relevant_facts(node: KubeNodeFacts | None) -> tuple[object, ...] | None:
-    """Return what the pool depends on; the condition shows when a node has been registered."""
+    """Return the fields of a node that the pool depends on; the heartbeat is none of them.
+
+    The condition shows when a node has been registered in Slurm.
+    """
     if node is None:
         return None
     condition = node.condition(names.SLURM_STATE_CONDITION)

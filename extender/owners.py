@@ -117,7 +117,10 @@ class Owners:
         return [group, workload] if workload is not None else [group]
 
     async def chain(self, pod: Pod) -> list[KubeObject]:
-        """Return the controllers above the pod, nearest first, up to one that is unreadable."""
+        """Return the controllers above the pod, nearest first.
+
+        The list ends at one that is gone or unreadable.
+        """
         chain: list[KubeObject] = []
         owner = pod.owner
         while owner is not None and len(chain) < _MOST_OWNERS:

@@ -149,7 +149,10 @@ class Submitter:
         return changes is not None
 
     async def admits(self, pod: Pod, job: SlurmJob) -> bool:
-        """Check that a pod has the job's Slurm user and account; may raise KubeError."""
+        """Check whether a pod that claims a slot of a placeholder has its Slurm user and account.
+
+        Raises KubeError if an owner or the namespace could not be read.
+        """
         frozen = job.identity.frozen
         if frozen is None:
             return False

@@ -61,7 +61,10 @@ _binding_args = msgspec.json.Decoder(BindingArgs)
 
 
 def filter_args(body: bytes) -> tuple[Candidate, tuple[str, ...]]:
-    """Decode `ExtenderArgs`: the pod and the remaining nodes; or raise MalformedRequest."""
+    """Decode an `ExtenderArgs` sent with `nodeCacheCapable: true`: pod and remaining node names.
+
+    Raises MalformedRequest if it is not one.
+    """
     try:
         args = _filter_args.decode(body)
     except _UNREADABLE as error:
@@ -80,7 +83,10 @@ def filter_args(body: bytes) -> tuple[Candidate, tuple[str, ...]]:
 
 
 def binding_args(body: bytes) -> BindingArgs:
-    """Decode `ExtenderBindingArgs`; raise MalformedRequest if it is none."""
+    """Decode an `ExtenderBindingArgs`.
+
+    Raises MalformedRequest if it is not one, or a field is empty.
+    """
     try:
         args = _binding_args.decode(body)
     except _UNREADABLE as error:
@@ -92,7 +98,10 @@ def binding_args(body: bytes) -> BindingArgs:
 
 
 def filter_result(nodes: Sequence[str], refused: Mapping[str, str], error: str = "") -> bytes:
-    """Encode a result; refused nodes are *unresolvable*: preemption never considers them."""
+    """Encode an `ExtenderFilterResult`.
+
+    Refused nodes are *unresolvable*, so preemption never considers them.
+    """
     return msgspec.json.encode(
         {
             "Nodes": None,

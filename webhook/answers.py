@@ -16,7 +16,10 @@ from webhook.wire import API_VERSION
 
 
 def answer(uid: str, verdict: Verdict, kind: str = "Pod") -> bytes:
-    """Encode the verdict on an object; kubectl shows each fault, as a cause, on its own line."""
+    """Encode the verdict on an object of this kind.
+
+    Each fault is also a separate cause, which kubectl shows on a line of its own.
+    """
     response: dict[str, object] = {"uid": uid, "allowed": verdict.is_allowed}
     if verdict.patch:
         response["patchType"] = "JSONPatch"

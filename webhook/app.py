@@ -50,7 +50,13 @@ class PodReviewer:
         extender_binds: bool = False,
         self_test_namespace: str = "",
     ) -> None:
-        """self_test_namespace: of the controllers' test; "" for nowhere."""
+        """Keep the settings; the policy is fetched for each review.
+
+        Args:
+            tracks_fields: the setting `track_fields` of the webhook.
+            extender_binds: whether `placement.binder` is the extender.
+            self_test_namespace: where the controllers test the webhook; "" for nowhere.
+        """
         self._policy = policy
         self._defaults = defaults
         self._scheduler_name = scheduler_name

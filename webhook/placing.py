@@ -93,7 +93,10 @@ _TOO_MANY_POD_TERMS = [_PodTerm()]
 
 
 def tolerations(raw: msgspec.Raw) -> tuple[Toleration, ...] | None:
-    """Return the tolerations, None without a list; raise DecodeError if it is another."""
+    """Return the tolerations; None if there is no such list.
+
+    Raises DecodeError if they violate the schema.
+    """
     read = _tolerations.read(raw, absent=None, too_long=_TOO_MANY_TOLERATIONS)
     if read is None:
         return None
@@ -108,7 +111,10 @@ def requires_nodes(affinity: Affinity) -> bool:
 
 
 def node_values(affinity: Affinity) -> list[list[Sequence[str]]]:
-    """Return the values of each expression of each term that chooses nodes; or DecodeError."""
+    """Return the values of each expression of each term that chooses nodes.
+
+    Raises DecodeError if it violates the schema.
+    """
     selector = _node_selector.read(
         affinity.node_affinity.required_during_scheduling_ignored_during_execution,
         absent=_NodeSelector(),
@@ -124,7 +130,10 @@ def node_values(affinity: Affinity) -> list[list[Sequence[str]]]:
 
 
 def pod_terms(affinity: Affinity) -> Iterator[PodAffinityTerm]:
-    """Yield the terms that must hold about other pods; raise DecodeError if they are none."""
+    """Yield the terms that must hold about other pods.
+
+    Raises DecodeError if they violate the schema.
+    """
     yield from _required("podAffinity", affinity.pod_affinity)
     yield from _required("podAntiAffinity", affinity.pod_anti_affinity)
 

@@ -232,7 +232,10 @@ def draft(review: Review, *, most_bytes: int = LARGEST_OBJECT_BYTES) -> Draft:
 
 
 def before(review: Review) -> Draft:
-    """Read the pod as it was before an update; otherwise like `draft`."""
+    """Read the pod as it was before an update; otherwise like `draft`.
+
+    Raises MalformedObjectError if there is none, or it is too long.
+    """
     return draft(replace(review, document=review.before))
 
 

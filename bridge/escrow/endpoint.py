@@ -56,7 +56,10 @@ def create(
     hints: HintReceiver,
     metrics: Metrics,
 ) -> ASGIApp:
-    """Build the ASGI application; note: remembers a question before it is answered."""
+    """Build the ASGI application.
+
+    note: remembers that a start was asked about, before it is answered.
+    """
 
     async def start(request: Request) -> Response:
         job_id = await _job_id(request, metrics)

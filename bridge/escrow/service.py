@@ -40,7 +40,10 @@ def is_on(program: Program) -> bool:
 
 
 def parts(program: Program, mirror: Mirror, hints: JobHints) -> tuple[Service, ...]:
-    """Return the services for slurmctld's scripts, in every replica; () if the setting is off."""
+    """Return the services that serve slurmctld's scripts; () if the setting is off.
+
+    Every replica answers. Readiness does not depend on them: pods are placed without.
+    """
     escrow = program.settings.escrow
     if not is_on(program):
         return ()

@@ -32,7 +32,10 @@ def takes_native_jobs(node: KubeNodeFacts) -> bool:
 
 
 async def backed(slurm: SlurmClient, pods: Collection[Pod]) -> frozenset[PodUid]:
-    """Return the pods whose job has neither ended nor been requeued; may raise SlurmError."""
+    """Return the pods whose job still has its nodes: it has neither ended nor been requeued.
+
+    Raises SlurmError if the jobs could not be read.
+    """
     ids: set[JobId] = {pod.job_id for pod in pods if pod.job_id is not None}
     states = await listing.states(slurm, ids)
     placed = {job_id for job_id, state in states.items() if _has_nodes(state)}

@@ -210,5 +210,8 @@ def _host_ports(spec: wire.PodSpec | wire.BoundPodSpec) -> tuple[tuple[str, int,
 
 
 async def get_pod(client: KubeClient, namespace: str, name: str) -> pods.Pod:
-    """Return the pod of this name, to compare its uid; NotFound if there is none."""
+    """Return the pod that has this name now; the caller has to compare the uid.
+
+    Raises NotFound if there is no pod of that name.
+    """
     return pod(await client.request("GET", paths.pod(namespace, name)))

@@ -26,7 +26,10 @@ def seconds(number: int | None) -> int | None:
 
 
 def of(meta: meta.Metadata, spec: wire.PodSpec) -> Iterator[Fault]:
-    """Yield a fault for each number of a pod, written by users, that was clamped or ignored."""
+    """Yield a fault for each number of a pod that was clamped or ignored.
+
+    Timestamps are not reported, because only the API server writes them.
+    """
     for path, written in (
         ("spec.terminationGracePeriodSeconds", spec.termination_grace_period_seconds),
         ("spec.activeDeadlineSeconds", spec.active_deadline_seconds or 0),

@@ -160,7 +160,10 @@ def label_job_id(pod: Pod, job_id: JobId) -> JsonPatch:
 def pod_condition(
     pod: Pod, kind: str, *, holds: bool, reason: str, message: str, now: datetime
 ) -> MergePatch:
-    """Set the pod's condition (status); `now` counts only if its status changes."""
+    """Set the pod's condition of that type (status).
+
+    The merge takes `now` as its transition time only if its status changes.
+    """
     status = "True" if holds else "False"
     return _conditions(pod, _condition(pod, kind, status, reason=reason, message=message, now=now))
 

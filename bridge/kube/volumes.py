@@ -53,7 +53,11 @@ _classes = msgspec.json.Decoder(_Class)
 
 
 class Volumes:
-    """Reads one object at a time, as few pods have claims; raises NotFound or another KubeError."""
+    """Reads one object at a time; nothing is watched, as few pods have claims.
+
+    All methods raise NotFound if there is no object of that name, another KubeError if it could
+    not be read.
+    """
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client

@@ -36,7 +36,10 @@ _dry_run_pods = msgspec.json.Decoder(_DryRunPod)
 
 
 async def dry_run_pod(client: KubeClient, namespace: str, body: Mapping[str, object]) -> Marks:
-    """Create a pod as a dry run, and return what admission made of it; or raise KubeError."""
+    """Create a pod as a dry run: admission runs, nothing is stored.
+
+    Return what admission made of the pod. Raises KubeError if it would not be created.
+    """
     path = paths.of("api", "v1", "namespaces", namespace, "pods")
     answer = await client.request("POST", path, body=body, params={"dryRun": "All"})
     admitted = resource.decoded(_dry_run_pods, "Pod", answer)

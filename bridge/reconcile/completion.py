@@ -46,7 +46,10 @@ class Completer:
         self._outage = Outage()
 
     async def complete(self, job: SlurmJob, how: Outcome) -> None:
-        """End a placeholder with its outcome, or cancel it if need be; may raise SlurmError."""
+        """End a placeholder with its pod's outcome, or cancel it if that stays impossible.
+
+        Raises SlurmError if it should be tried again later.
+        """
         try:
             await complete.complete(self._slurm, self._controllers, job.id, how, sluid=job.sluid)
         except Unavailable as error:

@@ -96,7 +96,12 @@ def watch_service(
     label_selector: str = "",
     is_needed: bool = True,
 ) -> Service:
-    """Return the service that keeps a cache up to date, and reports it in the health."""
+    """Return the service that keeps a cache up to date; the program's readiness shows its state.
+
+    Args:
+        name: of the watch, in readiness, log and liveness.
+        is_needed: the program is not ready without it.
+    """
     reflector = Reflector(
         program.kube,
         cache,

@@ -44,6 +44,13 @@ class SharedReadings:
         pace: Pace = USUAL_PACE,
         batch: bool = False,
     ) -> None:
+        """Register the reading of Slurm in the program's health.
+
+        Args:
+            actors: the sides it leads.
+            pace: as for `Discovery`.
+            batch: also read for the batch jobs of SlurmJobs.
+        """
         self._program = program
         self._mirror = mirror
         self._actors = actors

@@ -24,7 +24,10 @@ class LifecycleCells:
         self._rows: dict[PodUid, Row] = {}
 
     def since(self, pod: Pod, view: View, now: datetime) -> datetime:
-        """Note a pod's situation, and since when; by a clock that never jumps as `now` may."""
+        """Note a pod's situation and return when it was first seen in it.
+
+        Time is measured by the monotonic clock: a deadline must not pass because `now` jumps.
+        """
         cell = lifecycle.cell(pod, view)
         self._count(pod.uid, cell[0])
         steady = _EPOCH + timedelta(seconds=self._clock.monotonic())

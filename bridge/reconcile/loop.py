@@ -174,7 +174,10 @@ class PodLoop(Keys[WorkloadKey]):
     # -- gather -----------------------------------------------------------------------------------
 
     async def _have_asked(self, key: WorkloadKey, joining: Iterable[tuple[Pod, SlurmJob]]) -> bool:
-        """Ask which newcomers may join, set others apart; False if there were none."""
+        """Ask which newcomers may join a placeholder, and set the others apart.
+
+        Return False if there was nothing to ask.
+        """
         newcomers = [
             (pod, job)
             for pod, job in joining
@@ -332,7 +335,10 @@ class PodLoop(Keys[WorkloadKey]):
         self._placeholders.meet(key, next(past for past in _WORST_FIRST if past in of_any))
 
     def _forget_departed(self, key: WorkloadKey) -> None:
-        """Forget pods that are gone or elsewhere; only while no worker is busy with it."""
+        """Forget the pods of a workload that are gone or on the other side.
+
+        Call it only while no worker is busy with the workload.
+        """
         for departed in self._departed.pop(key, ()):
             self._forget(departed)
         if not self._members.is_ours(key):

@@ -53,7 +53,10 @@ class Members:
         return member is not None and not member.held_as
 
     def see(self, pod: Pod) -> tuple[Pod, WorkloadKey, WorkloadKey | None]:
-        """Index a pod; return it with its first deletion, its workload's key, and the former."""
+        """Index a pod.
+
+        Return it with its first deletion, its workload's key, and that of the workload it left.
+        """
         self._deletions.see(pod)
         pod = self._deletions.with_first(pod)
         member = self._membership(pod) or membership.alone(pod)

@@ -141,7 +141,10 @@ class WorkloadWrites:
             self._leader.on_completed()
 
     async def _worst(self, job: SlurmJob, how: Outcome) -> Outcome:
-        """Include recorded outcomes, read again: a replacement may have reversed them."""
+        """Include the recorded outcomes of members that ended earlier.
+
+        A replacement may have reversed them since we read.
+        """
         if not job.identity.failed:
             return how
         now = await jobs.job(self._slurm, job.id, sluid=job.sluid)

@@ -108,7 +108,10 @@ class Placeholders:
         return view
 
     def wrote(self, key: WorkloadKey, *, may_still_happen: bool = False) -> None:
-        """Record that a write is over; may_still_happen: a submit whose reply was lost."""
+        """Record that a write to Slurm for this workload is over; call it in a `finally`.
+
+        may_still_happen: it was a submit whose response was lost.
+        """
         self._book.wrote(key, at=self._clock.monotonic(), may_still_happen=may_still_happen)
         self._waiting_for_news.add(key)
         self.ask()
@@ -162,7 +165,10 @@ class Placeholders:
         return self.snapshot.by_key.get(key, ()) if self.snapshot else ()
 
     def is_unsure(self, key: WorkloadKey) -> bool:
-        """Check whether a placeholder of this workload is unreadable: no more is known."""
+        """Check whether a placeholder of this workload is unreadable.
+
+        Then the workload has one, and no more is known.
+        """
         return self.snapshot is not None and key in self.snapshot.unsure
 
     def job(self, job_id: JobId) -> SlurmJob | None:

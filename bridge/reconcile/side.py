@@ -32,7 +32,15 @@ class PodFacts(Protocol):
         seat: Seat | None = None,
         beside: Neighbours = NOBODY,
     ) -> Facts:
-        """Gather everything the decision needs; since: when this situation was first seen."""
+        """Gather everything the decision needs.
+
+        Args:
+            view: the pod's placeholders as known.
+            key: the workload's.
+            since: when the pod was first seen in its situation.
+            seat: a gang member's place in the allocation, while it waits for its node.
+            beside: members that get the same node at the same time.
+        """
 
     def forget_pod(self, uid: PodUid) -> None:
         """Forget a pod that is gone or belongs to the other program."""

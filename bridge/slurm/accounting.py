@@ -33,13 +33,21 @@ async def record(
 
 
 async def backlog(client: SlurmClient) -> int:
-    """Return how many updates slurmdbd has yet to receive; may raise SlurmError."""
+    """Return the length of slurmctld's queue of updates for slurmdbd; may raise SlurmError.
+
+    While it is not 0, slurmdbd may not know yet that jobs have ended.
+    """
     answer = await client.call("diag", "slurm_get_diag", answer=wire.Diagnosis)
     return answer.statistics.dbd_agent_queue_size
 
 
 async def numbering(client: SlurmClient) -> Numbering:
-    """Return the next job id; raise TooOld before data parser v0.0.45, or SlurmError."""
+    """Return the next job id that slurmctld will assign.
+
+    Raises:
+        TooOld: the server lacks data parser v0.0.45, which introduced this.
+        SlurmError: it could not be read.
+    """
     answer = await client.call("conf", "slurm_get_conf", answer=wire.Configuration)
     next_id, last_id = answer.slurm_conf_meta.next_job_id.positive, answer.slurm_conf.last_job_id
     if next_id is None or not last_id:

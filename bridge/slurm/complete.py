@@ -185,7 +185,10 @@ def framed(protocol: int, token: str, kind: int, body: bytes) -> bytes:
 
 
 def sluid_number(sluid: Sluid) -> int:
-    """Decode a sluid, `s` and 13 digits of base 32 (src/common/sluid.c); or ValueError."""
+    """Decode a sluid: `s` and 13 digits of Crockford's base 32 (src/common/sluid.c).
+
+    Raises ValueError if it is not a sluid.
+    """
     if len(sluid) != SLUID_LENGTH or sluid[0] != "s" or not set(sluid[1:]).issubset(_DIGITS):
         raise ValueError(f"expected a sluid, s and 13 digits: {sluid!r}")
     number = 0
@@ -197,7 +200,10 @@ def sluid_number(sluid: Sluid) -> int:
 
 
 def return_code(content: bytes) -> int:
-    """Decode a response: a Slurm error number, or 0; raise Malformed if it is none."""
+    """Decode a response (without its length): a Slurm error number, or 0.
+
+    Raises Malformed if it is not such a response.
+    """
     try:
         _, _, kind, length = _REPLY_HEADER.unpack_from(content)
         if kind == RESPONSE_SLURM_RC and length == _RETURN_CODE.size:

@@ -77,7 +77,12 @@ class ForeignJob:
 
 
 def job(read: DecodeResult[wire.Job], *also: DecodeResult[wire.Job]) -> SlurmJob | ForeignJob:
-    """Reduce a job, with further components, to what decisions need; foreign jobs stay apart."""
+    """Reduce a job to what decisions need; tell placeholders (of any cluster) from foreign jobs.
+
+    Args:
+        read: the job, or the leader of a heterogeneous job.
+        also: the further components of a heterogeneous job, in order.
+    """
     leader = _job(read)
     if isinstance(leader, ForeignJob) or not also:
         return leader
@@ -217,7 +222,10 @@ def _job(read: DecodeResult[wire.Job]) -> SlurmJob | ForeignJob:
 
 
 def phase_of(states: frozenset[str]) -> JobPhase:
-    """Return the phase for base state and flags (`man squeue`); raise ValueError if unknown."""
+    """Return the phase for a base state and its flags (`man squeue`, "JOB STATE CODES").
+
+    Raises ValueError if there is no known base state among them.
+    """
     if states & _ENDS:
         return JobPhase.ENDED
     if "SUSPENDED" in states or "STOPPED" in states:
@@ -235,7 +243,10 @@ def end_of(states: frozenset[str]) -> JobEnd | None:
 
 
 def has_just_completed(known: SlurmJob, states: frozenset[str]) -> bool:
-    """Check whether a job that ran is now COMPLETED: exit code 0, no cause of ours."""
+    """Check whether a job that ran is now COMPLETED and nothing else.
+
+    Then its exit code is 0, and there is no cause of ours, which only a cancel records.
+    """
     return known.phase is JobPhase.RUNNING and known.sluid is not None and states == _COMPLETED
 
 

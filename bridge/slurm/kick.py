@@ -44,7 +44,10 @@ class EndedJob:
 
 
 def ended_job(before: SlurmJob | None, job: SlurmJob) -> EndedJob | None:
-    """Return a job that ran on nodes and has just ended; before: as last read, None if not."""
+    """Return a job that has just ended, if it ran on nodes; None for any other.
+
+    before: the job as last read from the same slurmctld; None if it was not.
+    """
     was_alive = before is not None and not _is_over(before)
     return EndedJob(job.id, job.sluid) if was_alive and _is_over(job) and job.nodes else None
 

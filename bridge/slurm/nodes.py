@@ -162,7 +162,11 @@ async def create(client: SlurmClient, spec: SlurmNodeSpec) -> Creation:
 
 
 async def delete(client: SlurmClient, name: SlurmNode) -> Deletion:
-    """Delete a node; first remove it from the node lists of pending jobs (`updating`)."""
+    """Delete a node.
+
+    First remove it from the node lists of pending jobs: an update of a job that names a deleted
+    node needs a stand-in (`bridge.slurm.updating`).
+    """
     try:
         await client.call(
             "node.delete",

@@ -80,7 +80,11 @@ class Occupancy:
 
 
 async def read_occupancy(client: SlurmClient) -> Occupancy:
-    """Return the nodes of all jobs that may not have left, in slices; may raise SlurmError."""
+    """Return the nodes of all jobs, except those that have certainly ended and left.
+
+    The list is read in slices. Raises SlurmError if the jobs could not be read, or stand for
+    more nodes than any Slurm has.
+    """
     by_node: dict[SlurmNode, datetime | None] = {}
     room = MOST_PLACES
 
@@ -131,7 +135,11 @@ class LiveJobs:
 
 
 async def list_live(client: SlurmClient) -> LiveJobs:
-    """Return all jobs that may not have ended and left, in slices; may raise SlurmError."""
+    """Return all jobs, except those that have certainly ended and left.
+
+    The list is read in slices. Raises SlurmError if the jobs could not be read, or are more
+    than any Slurm has.
+    """
     live_jobs: list[LiveJob] = []
 
     def take(job: _Member) -> str:

@@ -51,7 +51,10 @@ def taken(
     arrays: ArrayMemory,
     has_all_tasks: bool = True,
 ) -> Snapshot:
-    """Sort the known jobs by kind and workload; the caller sets number, time and completeness."""
+    """Sort the known jobs by kind and workload; the caller sets number, time and completeness.
+
+    has_all_tasks: no listed task of an array is still unread.
+    """
     placeholders: dict[JobId, SlurmJob] = {}
     by_key: dict[WorkloadKey, tuple[SlurmJob, ...]] = {}
     batch: dict[JobId, list[BatchJob]] = {}

@@ -115,7 +115,10 @@ async def standing_in(
 
 
 async def remove_stand_ins(client: SlurmClient, cluster: ClusterId) -> None:
-    """Remove stand-ins left behind: nodes of such names could not register; or SlurmError."""
+    """Remove stand-ins that a process of ours left behind: a node of that name could not register.
+
+    Raises SlurmError if some may remain.
+    """
     marked = {names.PARKED_FEATURE, marks.cluster_feature(cluster)}
     left = [
         SlurmNode(record.name)

@@ -62,6 +62,7 @@ class NodeController(Keys[SlurmNode]):
         interval_s: float,
         process: Process,
     ) -> None:
+        """interval_s: the interval between lists of Slurm's nodes."""
         self._cache = caches.kube_nodes
         self._kube_nodes = KubeNodes(caches.kube_nodes)
         self._bound = caches.bound
@@ -187,7 +188,10 @@ class NodeController(Keys[SlurmNode]):
         _log.debug("node.left", reason=plan.reason)
 
     def _of_pod(self, old: Pod | None, new: Pod | None) -> Iterator[SlurmNode]:
-        """Yield the pod's node if it is not ready or crashed, or its turn may change."""
+        """Yield the pod's node if it is not ready or has crashed, or if its turn may begin or end.
+
+        Our pods matter only there.
+        """
         pod = new or old
         node = self._cache.get(pod.kube_node) if pod and pod.kube_node else None
         if pod and node and (not node.is_ready or outcome.lost_with_node(pod)):

@@ -82,6 +82,7 @@ class Fillers:
         settings: NodeSettings,
         clock: Clock,
     ) -> None:
+        """placeholders: the leader's view of Slurm's jobs, fillers included."""
         self._slurm = slurm
         self._cache = kube_nodes
         self._kube_nodes = KubeNodes(kube_nodes)

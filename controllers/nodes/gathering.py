@@ -85,13 +85,19 @@ class Holdings:
         self._restorer = losses.restorer
 
     def hold(self, kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts | None) -> Hold:
-        """Return whether Slurm holds a node for its pods; one that it lacks is not held."""
+        """Return whether Slurm holds a node for its pods.
+
+        A node that is not in Slurm is not held, regardless of our last reading of jobs.
+        """
         pods = self._on.get(kube_node.name) if kube_node else []
         is_in_slurm = slurm_node is not None
         return node_hold.of_node([self._backing(pod, is_in_slurm=is_in_slurm) for pod in pods])
 
     def unbacked(self, kube_node: KubeNode) -> tuple[Pod, ...]:
-        """Return the pods that run there without a placeholder until someone decides."""
+        """Return the pods that keep running on a node without a placeholder until someone decides.
+
+        Slurm would give their resources to other jobs.
+        """
         bereft = self._breaker.bereft_on(kube_node)
         return tuple(pod for pod in bereft if not pod.is_deleting and self._stays(pod))
 
@@ -202,6 +208,7 @@ class NodeGatherer:
         book: NodeBook,
         clock: Clock,
     ) -> None:
+        """slurm: where jobs are read that name a node which leaves."""
         self._kube_nodes = KubeNodes(caches.kube_nodes)
         self._slices = caches.slices
         self._ours_on = caches.pods.index(bound_to)

@@ -79,7 +79,10 @@ class Certificates:
                 await pause(pause_s, stop)
 
     async def reconcile(self) -> bool:
-        """Do what is due; True if another step may follow. May raise KubeError."""
+        """Do whatever is due; return whether anything was, because another step may follow.
+
+        Raises KubeError if it was not finished; the next pass sees what was done.
+        """
         now = self._clock.now()
         authorities = await self._read(f"{self._settings.release}-ca")
         part_secrets = {

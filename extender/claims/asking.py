@@ -54,7 +54,11 @@ class Templates:
         """Users' templates by namespace and name, with the time until which they are valid; oldest first."""
 
     async def spec(self, key: tuple[str, str]) -> ClaimSpec | None:
-        """Return what a template asks for, maybe some seconds old; otherwise like `now`."""
+        """Return what a template, given by namespace and name, asks for; None if there is none.
+
+        The answer may be some seconds old. Raises KubeError if a template or class could not be
+        read or written.
+        """
         now = self._clock.monotonic()
         until, spec = self._remembered.get(key, (now, None))
         if spec is not None and now < until:

@@ -63,7 +63,10 @@ class KnownClaims:
         return replace(pod, resource_claims=tuple(pod_claims))
 
     async def get(self, namespace: str, name: str, *, afresh: bool = False) -> ResourceClaim:
-        """Return a claim with its spec; NotFound if there is none of that name."""
+        """Return a claim with its spec; read it `afresh`, or if the watch does not show that.
+
+        Raises NotFound if there is none of that name.
+        """
         cached = None if afresh else self.cached(namespace, name)
         if cached is not None and cached.has_spec:
             return cached
@@ -80,7 +83,7 @@ class KnownClaims:
         }
 
     async def device_class(self, name: str) -> DeviceClass | None:
-        """Return a class, from the watch or read; None if it does not exist."""
+        """Return a class; read it if the watch does not show it. None if it does not exist."""
         if (cached := self._classes.get(name)) is not None:
             return cached
         try:

@@ -47,7 +47,10 @@ def filter_nodes(pod: Candidate, nodes: Sequence[str]) -> FilterResult:
 
 
 def refuse_binding(pod: Pod | None, node: str) -> str:
-    """Explain why this pod, None if it is gone, must not be bound there; "" if it may be."""
+    """Explain why this pod must not be bound to that node; "" if it may be.
+
+    pod: None if there is no such pod, or it has another uid.
+    """
     if pod is None:
         return "the pod is gone, or another pod has its name: nothing to bind"
     if pod.is_deleting:

@@ -84,7 +84,10 @@ class Asker:
 
 
 def askers(**containers: Sequence[tuple[Resources, Sequence[str]]]) -> tuple[Asker, ...]:
-    """Return the containers that may ask by class; each keyword is a field of the pod's spec."""
+    """Return the containers that may ask by class; each keyword is a field of the pod's spec.
+
+    containers: what each asks for, and which claims of the pod it uses.
+    """
     return tuple(
         Asker(field=field, index=index, resources=resources, claims=claims)
         for field, listed in containers.items()
@@ -109,7 +112,10 @@ def leftover_faults(class_askers: Sequence[Asker], ways: Ways) -> Iterator[Fault
 
 
 def patch(class_askers: Sequence[Asker], ways: Ways, claims: Sequence[str]) -> Iterator[Operation]:
-    """Yield the patch that replaces the requests with claims; claims: those the pod has already."""
+    """Yield the patch that replaces the requests with claims.
+
+    claims: the names of those that the pod has already.
+    """
     names = _names(class_askers, ways, claims)
     has_some = bool(claims)
     for asker in class_askers:

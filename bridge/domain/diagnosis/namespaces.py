@@ -7,7 +7,10 @@ ALWAYS_EXCLUDED = "kube-system"
 
 
 def no_effect(namespace: str, *, release: str) -> str:
-    """Say why a namespace's label has no effect; release: slurm-bridge's own namespace."""
+    """Say why a namespace's label has no effect: it is excluded, or slurm-bridge's own.
+
+    release: slurm-bridge's own namespace.
+    """
     whose = "slurm-bridge's own" if namespace == release else "excluded (excludedNamespaces)"
     return f"namespace {namespace} is {whose}: its label has no effect"
 

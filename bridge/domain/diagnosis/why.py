@@ -234,7 +234,10 @@ def _slurm(situation: Situation, job: QueuedJob | None) -> Sequence[tuple[str, s
 
 
 def of_job(job: QueuedJob, queue: Sequence[QueuedJob], now: datetime) -> Sequence[tuple[str, str]]:
-    """Return what Slurm reports about a job, as name and text; queue: all of Slurm's jobs."""
+    """Return what Slurm reports about a job, as name and text.
+
+    queue: all of Slurm's jobs.
+    """
     rows = [
         ("Slurm job", f"{job.id} {job.state}"),
         ("asks for", job.tres),

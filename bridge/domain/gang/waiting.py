@@ -153,7 +153,10 @@ def _updating(waiting: Sequence[Member], context: GangContext, job: SlurmJob) ->
 
 
 def _started_at_another_size(job: SlurmJob, gang: Workload) -> bool:
-    """Check whether it started before it could be updated; members, none placed, stay together."""
+    """Check whether it started before it could be updated.
+
+    No member is placed yet, and the members must not be split.
+    """
     tasks = [part.tasks for part in job.components]
     differs = gang.is_resized(tasks) if gang.is_exact else gang.declared > sum(tasks)
     return job.phase is JobPhase.RUNNING and not job.identity.cause and gang.is_complete and differs

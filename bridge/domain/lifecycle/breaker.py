@@ -54,7 +54,10 @@ def tally(pods: Iterable[tuple[Pod, SlurmJob | None]], now: datetime) -> Tally:
 
 
 def evict_until(text: str) -> datetime:
-    """Parse the operator's permission; raise ValueError if it is no time with its zone."""
+    """Parse the operator's permission.
+
+    Raises ValueError if it is not a moment with a time zone, such as 2026-05-04T12:00:00Z.
+    """
     moment = datetime.fromisoformat(text.strip())
     if moment.tzinfo is None:
         raise ValueError(

@@ -25,7 +25,10 @@ class Step(enum.StrEnum):
 def done(
     pod: Pod, action: Action, job: SlurmJob | None, now: datetime
 ) -> Iterator[tuple[Step, float]]:
-    """Yield the steps that this action ended, in seconds; Slurm and kubelet report whole ones."""
+    """Yield the steps that this action ended, in seconds.
+
+    Slurm and the kubelet report whole seconds.
+    """
     match action:
         case Assign() if job is not None and job.started_at is not None:
             if job.submitted_at is not None:

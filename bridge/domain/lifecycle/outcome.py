@@ -103,7 +103,11 @@ def is_failure(outcome: Outcome) -> bool:
 
 
 def worst(outcomes: Iterable[Outcome]) -> Outcome:
-    """Return the worst of a gang's outcomes; success only if all members succeeded."""
+    """Return the worst outcome of a gang's members.
+
+    The order: time-out, out of memory, signals, the highest exit code; success only if all
+    succeeded.
+    """
     return max(
         outcomes,
         key=lambda o: (o.timed_out, o.out_of_memory, o.signal > 0, o.exit_code, o.signal),
@@ -142,7 +146,10 @@ def cause_of_eviction(pod: Pod) -> Cause | None:
 
 
 def _was_stopped(container: Container, deleted_at: datetime) -> bool:
-    """Check whether a kubelet stopped it; `deleted_at` is then the kubelet's last DELETE."""
+    """Check whether a kubelet stopped it, as far as can be known without having watched.
+
+    In that case `deleted_at` is the kubelet's last DELETE.
+    """
     if container.finished_at is None or container.reason == "OOMKilled":
         return False
     is_recent = deleted_at - container.finished_at <= _LETS_GO_WITHIN

@@ -34,7 +34,11 @@ class Pins:
         *,
         is_of_devices: bool = False,
     ) -> None:
-        """Note that a pin was refused, or its devices; anything but a pin is ignored."""
+        """Note that a decision's write was refused; anything but a pin is ignored.
+
+        is_of_devices: the pod's claims did not get their devices; the API server refused
+        nothing.
+        """
         assign = next((action for action in decision.actions if isinstance(action, Assign)), None)
         if assign is None:
             return

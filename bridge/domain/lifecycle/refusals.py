@@ -91,7 +91,10 @@ class SharedRefusals:
         self._last: OrderedDict[Hashable, _Refusal] = OrderedDict()
 
     def get(self, spec: PlaceholderSpec, now: datetime) -> str | None:
-        """Return Slurm's recent answer to such a request of another workload; None: ask."""
+        """Return what Slurm has just answered to a request like this; None means to ask.
+
+        The workload that asked last may ask again whenever its own back-off is over.
+        """
         last = self._last.get(_likeness(spec))
         if last is None or last.by == spec.identity.key:
             return None

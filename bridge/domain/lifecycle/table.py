@@ -166,7 +166,10 @@ def is_at_rest(pod: Pod) -> bool:
 
 
 def may_rest(pod: Pod, jobs: Sequence[SlurmJob]) -> bool:
-    """Check whether the pod waits for its one placeholder to start, or got its node from it."""
+    """Check whether Slurm's state calls for nothing either.
+
+    The pod waits for its one placeholder to start, or got its node from it.
+    """
     match jobs:
         case [SlurmJob(phase=JobPhase.WAITING) as job]:
             return pod.is_gated and not pod.is_deleting and not job.identity.cause

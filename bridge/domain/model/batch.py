@@ -137,7 +137,10 @@ def encode(mark: BatchMark) -> str:
 
 
 def decode(text: str) -> BatchMark | None:
-    """Read an `admin_comment` like `identities.decode`; None also for a placeholder's."""
+    """Read an `admin_comment`; None for a foreign job's, and for a placeholder's.
+
+    Raises UnreadableIdentityError if it has the mark, but is of a newer version, or damaged.
+    """
     return identities.marked(text, BATCH_MARK, _VERSION, _read)
 
 

@@ -49,7 +49,10 @@ class Demand:
     """The resources in `LIMITABLE` of which some container may use more than it requests."""
 
     def cpus(self, milli_per_cpu: int) -> int:
-        """Return the CPUs of Slurm that it takes; at least 1: Slurm gives no job less."""
+        """Return the CPUs of Slurm that it takes; at least 1, because Slurm gives no job less.
+
+        milli_per_cpu: how many thousandths of a Kubernetes CPU one CPU of Slurm is.
+        """
         return max(1, quantities.cpus(self.milli_cpu, milli_per_cpu))
 
 
@@ -59,7 +62,10 @@ def of(
     overhead: Mapping[str, str] = NOTHING,
     pod_resources: Resources | None = None,
 ) -> Demand:
-    """Sum up one pod's demand; raise ValueError for what is no quantity."""
+    """Sum up one pod's demand.
+
+    Raises ValueError for what is not a quantity; the API server lets no such value through.
+    """
     containers, init_containers = tuple(containers), tuple(init_containers)
     amounts = _aggregate(containers, init_containers)
     if pod_resources is not None:
@@ -124,7 +130,10 @@ def gres(extended: Mapping[str, int], gpu_resources: Mapping[str, str]) -> Mappi
 def _aggregate(
     containers: Iterable[Resources], init_containers: Iterable[Resources]
 ) -> dict[str, Decimal]:
-    """Return the pod's peak: while an init container runs beside earlier sidecars, or after."""
+    """Return the pod's peak demand.
+
+    The peak is while an init container runs beside the sidecars before it, or afterwards.
+    """
     together: dict[str, Decimal] = {}
     for container in containers:
         _add(together, _requests(container))

@@ -70,7 +70,11 @@ def layout(slots: Iterable[SlurmNode]) -> str:
 
 
 def encode(identity: Identity, grant: Grant) -> str:
-    """Write both as a pod annotation: compact ASCII JSON of 500 bytes, and 200 a further size."""
+    """Write both as a pod annotation: compact ASCII JSON.
+
+    It takes about 500 bytes, however many pods the workload has, and 200 more for each further
+    size.
+    """
     whose = json.loads(identities.encode(replace(identity, pods=())))
     return json.dumps({"identity": whose, "grant": _document(grant)}, separators=(",", ":"))
 

@@ -51,7 +51,10 @@ class HybridRule(enum.StrEnum):
 
 
 def why_refused(kube_node: KubeNodeFacts, rule: HybridRule, *, has_whole_node: bool) -> str:
-    """Return why a pod must not be placed there, whatever its size; "" if it may."""
+    """Return why a pod must not be placed on a node, whatever its size; "" if it may.
+
+    has_whole_node: its job requests whole nodes, or has them.
+    """
     if not nodes.is_hybrid(kube_node):
         return ""
     if rule is HybridRule.NONE:

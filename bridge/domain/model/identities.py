@@ -73,7 +73,10 @@ class Identity:
 
 
 def enlist(identity: Identity, *, pods: Sequence[PodUid], alive: Collection[PodUid]) -> Identity:
-    """Add pods; each takes the entry of one not `alive`, which drops how that one failed."""
+    """Add members; each takes the entry of one that is gone, which drops how that one failed.
+
+    alive: the pods that keep their entries.
+    """
     listed = list(identity.pods)
     dead = [pod for pod in listed if pod not in alive and pod not in pods]
     free = iter(sorted(dead, key=lambda pod: pod not in identity.failed))
@@ -111,7 +114,10 @@ class UnreadableIdentityError(ValueError):
 
 
 def encode(identity: Identity) -> str:
-    """Write an identity for `admin_comment`: JSON of 250 bytes, and 40 for each further pod."""
+    """Write an identity for `admin_comment`.
+
+    It is compact ASCII JSON: about 250 bytes, and 40 more for each further pod.
+    """
     document: dict[str, object] = {
         _MARK: _VERSION,
         "cluster": identity.cluster,

@@ -113,5 +113,8 @@ class SlurmJob:
         return tuple(JobId(self.id + offset) for offset in range(len(self.components)))
 
     def is_named(self, job_id: JobId | None, sluid: Sluid | None) -> bool:
-        """Check whether these ids name this job; ids are reused, so a SLUID decides."""
+        """Check whether these ids name this job.
+
+        Job ids are reused, so a SLUID decides where both sides have one.
+        """
         return self.id == job_id and (None in (sluid, self.sluid) or sluid == self.sluid)

@@ -58,7 +58,10 @@ def reaches(claims: Iterable[ClaimFacts]) -> tuple[Reach, ...]:
 
 
 def faults(claims: Iterable[ClaimFacts]) -> Iterator[Fault]:
-    """Yield what keeps Kubernetes from binding the pod anywhere: Slurm is not asked then."""
+    """Yield what keeps Kubernetes from binding the pod anywhere, as it would report itself.
+
+    With such a fault, Slurm is not asked for nodes that the pod could not use.
+    """
     for facts in claims:
         path = "spec.volumes[*].persistentVolumeClaim"
         if facts.claim is None:

@@ -78,7 +78,10 @@ def before(step: NodePlan, name: SlurmNode, jobs: tuple[SlurmJob, ...] | None) -
 def after(
     step: NodePlan, name: SlurmNode, jobs: tuple[SlurmJob, ...] | None, cluster: ClusterId
 ) -> NodePlan:
-    """Remove a node that Slurm lacks from these jobs, too, unless it is about to come back."""
+    """Remove a node that Slurm lacks from these jobs, too, unless it is about to come back.
+
+    jobs: live placeholders that name it; None if not certain yet.
+    """
     if any(isinstance(action, Create) for action in step.actions):
         return step
     changes = tuple(without(name, jobs or ()))

@@ -78,7 +78,10 @@ def create(case: Case) -> tuple[NodeAction, ...]:
 
 
 def leave_again(case: RecordCase) -> NodePlan:
-    """Repeat the way out of parking, drained first if the node must not take jobs there."""
+    """Repeat the way out of parking after a process died before the node was in its partitions.
+
+    The node is drained first if it must not take jobs there.
+    """
     slurm_node = case.slurm_node
     why = _LOST if case.facts.hold is not Hold.HELD else case.standing.unavailable
     actions = tuple(leave(case.wanted, case.settings.publishing.cluster))

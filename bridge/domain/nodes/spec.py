@@ -86,7 +86,10 @@ def record(
     slurm_node: SlurmNodeFacts | None,
     publishing: Publishing,
 ) -> Record:
-    """Describe the node, and compare Slurm's record with that, if there is one."""
+    """Describe the node, and compare Slurm's record with that, if there is one.
+
+    daemons: the total demand of the pods that belong to the node: DaemonSets' and static ones.
+    """
     if problems := faults(kube_node, publishing):
         return Record(wanted=None, faults=problems)
     wanted = spec(kube_node, daemons, publishing)
@@ -121,7 +124,10 @@ def faults(kube_node: KubeNodeFacts, publishing: Publishing) -> tuple[Fault, ...
 
 
 def spec(kube_node: KubeNodeFacts, daemons: Demand, publishing: Publishing) -> SlurmNodeSpec:
-    """Describe the node; call this only if there are no `faults`."""
+    """Describe the node; call this only if there are no `faults`.
+
+    daemons: the total demand of the pods that belong to the node: DaemonSets' and static ones.
+    """
     allocatable = kube_node.allocatable
     left = {
         name: count - daemons.extended.get(name, 0) for name, count in allocatable.extended.items()
@@ -291,7 +297,10 @@ def _is_published(key: str, publishing: Publishing) -> bool:
 
 
 def _typed(name: str, kube_node: KubeNodeFacts, publishing: Publishing) -> str:
-    """Add the GPU type from the node's labels: with `NVIDIA-A100`, `gpu:nvidia-a100`."""
+    """Add the GPU type from the node's labels.
+
+    `gpu` with the label `nvidia.com/gpu.product: NVIDIA-A100` becomes `gpu:nvidia-a100`.
+    """
     if name != "gpu":
         return name
     types = (kube_node.labels.get(label) for label in publishing.gpu_type_labels)

@@ -97,7 +97,12 @@ def standing(
     has_tenants: bool = False,
     idle_for: timedelta = timedelta(),
 ) -> Standing:
-    """Compare both sides' words about one node; `to_slurm` explains two of the arguments."""
+    """Compare both sides' words about one node (`to_slurm` explains two of the arguments).
+
+    Args:
+        has_tenants: containers of pods of ours may run there, now or in a moment.
+        idle_for: how long Slurm has had no job there.
+    """
     is_taken = _is_taken(kube_node, slurm_node, policy, has_tenants=has_tenants, idle_for=idle_for)
     why = unavailable(kube_node, policy, is_taken=is_taken) if kube_node is not None else ""
     if slurm_node is None:

@@ -36,7 +36,10 @@ class NodeBook:
         self._is_read = False
 
     def get(self, name: SlurmNode) -> SlurmNodeFacts | Unknown | None:
-        """Return the node, None if Slurm has none, or UNKNOWN until a `read` returns the name."""
+        """Return the node, None if Slurm has none of that name, or UNKNOWN.
+
+        After UNKNOWN, the `read` that settles it returns the name.
+        """
         if not self._is_read or name in self._written_at or name in self._suspects:
             self._asked.add(name)
             return UNKNOWN

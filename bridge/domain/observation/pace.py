@@ -35,5 +35,9 @@ class Pace:
         return min(max(self.busy_s, _CALM_SHARE * calm_s), self.idle_s)
 
     def rest_s(self, *, listed_s: float, calm_s: float) -> float:
-        """Return the shortest interval if a list takes `listed_s`, after `calm_s` without news."""
+        """Return the shortest interval if Slurm takes `listed_s` for a list.
+
+        Lists take long with 100 000 jobs of others, for example. Nothing of ours is known to
+        have happened for `calm_s`.
+        """
         return min(_LISTS_PER_REST * listed_s, _CALM_SHARE * calm_s, _LONGEST_REST_S)

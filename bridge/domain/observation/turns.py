@@ -32,6 +32,12 @@ class ReasonRoundRobin:
     """Picks the waiting jobs whose reason to read next: never-read ones first, then the stalest."""
 
     def __init__(self, *, first_per_s: float, after_s: float) -> None:
+        """Set the limits.
+
+        Args:
+            first_per_s: how many jobs per second may be read for the first time.
+            after_s: jobs that have waited for less than this are not read.
+        """
         self._first_per_s = first_per_s
         self._after_s = after_s
         self._unasked: dict[JobId, float] = {}

@@ -179,7 +179,10 @@ class Expectations(Generic[J]):
             self._received[pod] = self._marks_after(past, at)
 
     def wrote(self, key: WorkloadKey, *, at: float, may_still_happen: bool = False) -> None:
-        """Note that a write is over; may_still_happen: a submit that got no answer."""
+        """Note that a write to Slurm about this workload was over at that moment.
+
+        may_still_happen: a submit got no answer, and slurmctld may accept it when it wakes up.
+        """
         quiet_s = self._quiet_s if may_still_happen else 0.0
         marks = self._marks.get(key, _UNWRITTEN)
         self._marks[key] = replace(
@@ -230,7 +233,13 @@ class Expectations(Generic[J]):
         version: str,
         concerns: Callable[[J], bool] | None = None,
     ) -> JobsView[J]:
-        """Return what is known now of the jobs that concern the object at this version."""
+        """Return what is known about this workload now.
+
+        Args:
+            pod: the uid of the object that the decision is about.
+            version: its resourceVersion that the decision is based on.
+            concerns: which of the workload's jobs concern it; None means all.
+        """
         marks = self._marks.get(key)
         if self._latest is None or marks is None:
             return JobsView(reachable=self._latest is not None)

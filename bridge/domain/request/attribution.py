@@ -50,7 +50,10 @@ def maker(pod: Pod) -> Requester:
 def permitted(
     members: Sequence[Pod], asked: Overrides, provenance: Provenance, policy: Policy
 ) -> Permit:
-    """Permit a workload's effective request; raise Refusal if no rule applies, or allows it."""
+    """Permit the effective request of a workload's members; there must be at least one.
+
+    Raises Refusal if no rule applies to a member, or its rule does not allow the request.
+    """
     granted = [_permitted(pod, asked, provenance, policy) for pod in members]
     users = sorted(
         {f"{entry.user}:{entry.group} in account {entry.account!r}" for entry in granted}
@@ -129,5 +132,8 @@ def _creator(annotations: Mapping[str, str], owners: Iterable[KubeObject], polic
 
 
 def _named(text: str | None) -> Sequence[str] | None:
-    """Split the rule names; None if no webhook of ours saw the object, which may be older."""
+    """Split the rule names; None if no webhook of ours has seen the object.
+
+    Such an object is older than the policy, or was let in some other way.
+    """
     return None if text is None else list(filter(None, text.split(",")))

@@ -250,7 +250,10 @@ def _of_several_sizes(asked: Overrides, kinds: int) -> Iterator[Fault]:
 def faults(
     wanted: Demand, asked: Overrides, defaults: Defaults, *, tasks: int | None = None
 ) -> tuple[Fault, ...]:
-    """Return where a request contradicts its pod; tasks: the number of pods, None at CREATE."""
+    """Return where a well-formed request contradicts its pod.
+
+    tasks: how many pods the placeholder is for; None at CREATE, where it is not yet known.
+    """
     return (
         *_unlimited(wanted, defaults),
         *_too_little(wanted, asked, defaults),
@@ -337,7 +340,10 @@ def _memory_mib(wanted: Demand, defaults: Defaults) -> int:
 
 
 def _time_limit_min(pod: Pod, asked: Overrides, defaults: Defaults, permit: Permit) -> int | None:
-    """Return the requested limit or the default; the policy's cap limits both."""
+    """Return the requested limit or the default.
+
+    The policy's cap limits either, and applies where Slurm's own limit might be longer.
+    """
     limit, most = defaults.default_time_limit_min, permit.time_limit_max_min
     if asked.time_limit_min is not None:
         limit = asked.time_limit_min

@@ -254,7 +254,11 @@ def _joined(all_of: Sequence[frozenset[str]], constraints: str, *, is_gang: bool
 
 
 def of_several(where: Candidates, among: Pool, key: str) -> Candidates:
-    """Require one value of the label for all nodes: Slurm's matching OR `[a|b]`, salloc(1)."""
+    """Require one value of the label for all nodes of the job.
+
+    Slurm's matching OR, `[a|b]`, allows any of the values, but the same one on all nodes
+    (salloc(1), --constraint).
+    """
     if where.problem:
         return where
     if key not in among.published_keys:

@@ -179,7 +179,10 @@ def _member_texts(
 
 
 def _with_deadline(pod: Pod, provenance: Provenance) -> Pod:
-    """Give the pod its Job's `activeDeadlineSeconds`, which ends all of them, if it has none."""
+    """Give the pod its Job's `activeDeadlineSeconds` if it has none of its own.
+
+    A Job's deadline ends all of the Job's pods; a pod's own deadline ends only that pod.
+    """
     nearest = next(iter(provenance.above(pod)), None)
     if nearest is None or nearest.kind == POD:
         return pod

@@ -75,7 +75,7 @@ def _marks(template: Template) -> Iterator[_Marks]:
 
 
 def _of_job(spec: Manifest, *, mode: str) -> Iterator[Mapping[str, str]]:
-    """Number the pods of a Job; mode: if its own `completionMode` is not set."""
+    """Number the pods of a Job; `mode` is used if its own `completionMode` is not set."""
     size = _count(spec, "parallelism")
     size = min(size, _count(spec, "completions", size))
     is_indexed = spec.get("completionMode", mode) == "Indexed"
@@ -101,7 +101,10 @@ def _of_jobset(template: Template, own: Manifest, spec: Manifest) -> Iterator[_M
 
 
 def _of_lws(template: Template, around: Manifest) -> Iterator[_Marks]:
-    """Number the pods of one group; without a template, the leader has the workers'."""
+    """Number the pods of one group.
+
+    Without a template of its own, the leader is made from the workers' template.
+    """
     size = _count(around, "size")
     has_leader = "leaderTemplate" in around
     is_leader = template.path.endswith("leaderTemplate")
@@ -116,6 +119,6 @@ def _of_lws(template: Template, around: Manifest) -> Iterator[_Marks]:
 
 
 def _count(holder: Manifest, key: str, default: int = 1) -> int:
-    """Read a count; another value is refused where the gang's size is computed."""
+    """Read a count; what is not a number is refused where the gang's size is computed."""
     count = holder.get(key, default)
     return count if isinstance(count, int) else default

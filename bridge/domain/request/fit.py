@@ -76,7 +76,13 @@ class Tenant:
 def tenants(
     bound: Iterable[BoundPod], assigned: Iterable[Pod], *, outlived: Container[PodUid] = ()
 ) -> tuple[Tenant, ...]:
-    """Return the pods that count on one node; outlived: those whose placeholder has ended."""
+    """Return the pods that count on one node.
+
+    Args:
+        bound: other pods that Kubernetes has bound to the node; ended ones no longer count.
+        assigned: our pods that are pinned or bound to it.
+        outlived: our pods whose placeholder has ended: they will be evicted soon.
+    """
     charged: list[BoundPod | Pod] = [*bound, *assigned]
     return tuple(
         Tenant(
@@ -195,7 +201,7 @@ def _shortages(pod: Pod, allocatable: Allocatable, others: tuple[Tenant, ...]) -
 
 
 def _insufficient(name: str, asked: int, free: int) -> str:
-    """Describe a shortage, with MiB rounded so that what is asked for never looks available."""
+    """Describe a shortage; MiB are rounded so that what is asked for never looks available."""
     match name:
         case "cpu":
             shown = f"{asked}m asked, {free}m free"

@@ -51,7 +51,10 @@ def name_list(value: str) -> str:
 
 
 def expression(value: str) -> str:
-    """Read a feature or licence expression; refuse only what can never be part of one."""
+    """Read a feature or licence expression.
+
+    Slurm checks its grammar; only what can never be part of one is refused here.
+    """
     _require(not re.search(r"[\s\"'`$\\<>]", value))
     return text(value)
 
@@ -75,7 +78,7 @@ def milli_cpu(value: str) -> int:
 
 
 def memory_mib(value: str) -> int:
-    """Read bytes, rounded up to MiB; less than one MiB is a number without its unit."""
+    """Read bytes, rounded up to MiB; less than one MiB is refused: its unit was forgotten."""
     amount = quantities.round_up(quantities.parse(value))
     _require(amount >= quantities.MIB)
     return quantities.mebibytes(amount)

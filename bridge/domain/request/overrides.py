@@ -184,7 +184,10 @@ def parse(annotations: Mapping[str, str]) -> tuple[Overrides, tuple[Fault, ...]]
 
 
 def read(asked: Mapping[str, str]) -> tuple[Overrides, tuple[Fault, ...]]:
-    """Read what is asked for, by the fields that `requests` returns; none if there are too many."""
+    """Read what is asked for, keyed by the names of the fields as `requests` returns them.
+
+    Check the number of fields and the length of names first: if either is excessive, read none.
+    """
     if crowd := _crowd(asked):
         return Overrides(), (crowd,)
     values: JsonDict = {}

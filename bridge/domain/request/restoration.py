@@ -93,7 +93,10 @@ def _component(
 
 
 def _remaining_min(grant: Grant, record: AccountingRecord | None, now: datetime) -> int | None:
-    """Return the remaining minutes, at least one (Slurm ends the job in it); None: unlimited."""
+    """Return the remaining minutes, at least one; None without a time limit.
+
+    In that one minute, Slurm itself ends a job whose time has run out meanwhile.
+    """
     began, limit_min = grant.started_at, grant.time_limit_min
     if record is not None and record.started_at is not None and record.says_time_limit:
         began, limit_min = record.started_at, record.time_limit_min

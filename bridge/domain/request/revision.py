@@ -12,7 +12,12 @@ from slurmruntime.values.ids import JobId
 
 
 def changes(spec: PlaceholderSpec, job: SlurmJob) -> Mapping[JobId, Changes] | None:
-    """Return the components whose number of tasks must change; None if anything else differs."""
+    """Return the components whose number of tasks must change; None if anything else differs.
+
+    Args:
+        spec: what would be submitted now.
+        job: the waiting job that was submitted.
+    """
     specs = (spec, *spec.also)
     parts = job.components
     sizes = tuple(_size(component) for component in specs)

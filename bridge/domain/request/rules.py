@@ -206,7 +206,10 @@ class Policy:
     def candidates(
         self, requester: Requester, namespace: str, *, kind: str = POD
     ) -> tuple[Rule, ...]:
-        """Return the rules that may apply, depending on labels, up to the first that needs none."""
+        """Return the rules that may apply to an object, depending on the namespace's labels.
+
+        The list ends with the first rule that needs no label, if there is one.
+        """
         matching: list[Rule] = []
         for rule in self.rules:
             if kind in rule.kinds and rule.is_in(namespace) and rule.is_for(requester):

@@ -20,7 +20,10 @@ from slurmruntime.values.faults import Fault
 
 
 def of(pod: Pod, owners: Sequence[KubeObject]) -> Membership:
-    """Return the workload that a pod belongs to; owners: as far as readable, nearest first."""
+    """Return the workload that the pod belongs to.
+
+    owners: its controllers as far as they can be read, the nearest first.
+    """
     if faults := tuple(_misunderstood(pod, owners)):
         return membership.faulty(pod, faults)
     claim = _claim(pod, owners)
@@ -41,7 +44,10 @@ def declaring(pod: Pod) -> Reference | None:
 
 
 def is_declared(pod: Pod) -> bool:
-    """Check whether the pod names a group that an object declares, which may be a gang."""
+    """Check whether the pod names a group that an object declares.
+
+    Only that object shows whether the group is a gang.
+    """
     return any(is_unconfirmed(claim) for claim in _named(pod))
 
 

@@ -99,7 +99,10 @@ class Kind(Protocol):
         """Its row in the documentation."""
 
     def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:
-        """Return the workload of this kind that a pod belongs to; owners: nearest first."""
+        """Return the workload of this kind that a pod belongs to; None if there is none.
+
+        owners: its controllers as far as they can be read, the nearest first.
+        """
 
 
 @runtime_checkable

@@ -45,7 +45,10 @@ class ClaimsOfManifest:
         self._classes: dict[str, DeviceClass | None] = {}
 
     async def of(self, pod: Pod) -> Asking:
-        """Return the claims of a pod to come, and their classes; may raise KubeError."""
+        """Return the claims of a pod that does not exist yet, and the classes they name.
+
+        Raises KubeError if they could not be read, Forbidden where the caller may not.
+        """
         claims = [
             await self._in_hand(index, entry, pod.namespace)
             for index, entry in enumerate(pod.resource_claims[: MOST_CLAIMS + 1])

@@ -217,8 +217,8 @@ CLASSES = ResourceKind(
 class ResourceClaims:
     """Reads claims and classes from the API server, never from a cache, and writes claims.
 
-    Reading raises NotFound if there is none of that name; writing raises Conflict if the claim has
-    changed, or NotFound if it is gone.
+    All methods may raise KubeError. Reading raises NotFound if there is none of that name;
+    writing raises Conflict if the claim has changed, or NotFound if it is gone.
     """
 
     def __init__(self, client: KubeClient) -> None:
@@ -238,7 +238,7 @@ class ResourceClaims:
         return device_class(await self._client.request("GET", where))
 
     async def protect(self, claim: ResourceClaim) -> ResourceClaim:
-        """Put our finalizer on a claim: its devices might never be released without."""
+        """Put our finalizer on a claim: without it, its devices might never be released."""
         if giving.is_protected(claim):
             return claim
         return await self._patch(claim, "", bodies.finalized(claim))
@@ -309,7 +309,10 @@ def _spec(spec: _ClaimSpec) -> ClaimSpec:
 
 
 def _config(configs: tuple[msgspec.Raw, ...], where: str) -> tuple[dict[str, object], ...]:
-    """Read drivers' parameters, passed on unchanged; raise Malformed beyond Kubernetes' limits."""
+    """Read parameters for drivers, which are passed on unchanged.
+
+    Raises Malformed if there are more, or larger ones, than Kubernetes allows.
+    """
     if len(configs) > _MOST_CONFIGS or any(len(bytes(raw)) > _LONGEST_CONFIG for raw in configs):
         words = f"expected at most {_MOST_CONFIGS} parameters of {_LONGEST_CONFIG} bytes"
         raise resource.malformed(where, ValueError(words))

@@ -27,11 +27,17 @@ class ClaimTemplates:
         self._client = client
 
     async def get(self, namespace: str, name: str) -> ClaimSpec:
-        """Return what a template's claims ask for; NotFound if there is none."""
+        """Return what a template's claims ask for.
+
+        Raises NotFound if there is none of that name, or KubeError if it could not be read.
+        """
         return _read(name, await self._client.request("GET", _path(namespace) + paths.of(name)))
 
     async def create(self, namespace: str, name: str, spec: ClaimSpec) -> ClaimSpec:
-        """Create a template, unless it exists; return what its claims ask for."""
+        """Create a template, unless it exists by now; return what its claims ask for.
+
+        Raises KubeError if it could not be created.
+        """
         try:
             body = _body(name, spec)
             return _read(name, await self._client.request("POST", _path(namespace), body=body))

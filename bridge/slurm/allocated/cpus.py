@@ -38,7 +38,10 @@ async def of_job(
 
 
 def numbers(sockets: bytes, threads: int) -> frozenset[int]:
-    """Return the numbers of the CPUs whose cores are allocated; raise Malformed otherwise."""
+    """Return the numbers of the CPUs whose cores are allocated.
+
+    Raises Malformed if this is not what Slurm sends.
+    """
     try:
         decoded = _sockets.decode(sockets)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:

@@ -45,7 +45,7 @@ async def of_job(
 def of(
     wired: wire.Job, names: Sequence[SlurmNode]
 ) -> Mapping[SlurmNode, Mapping[str, tuple[int, ...]]] | None:
-    """Return the indexes of a job's devices by its nodes and GRES; None without an answer."""
+    """Return a job's device indexes by its nodes and GRES; None if the response lacks them."""
     if not names or len(names) != len(wired.gres_detail):
         return None
     return {name: dict(indexes(text)) for name, text in zip(names, wired.gres_detail, strict=True)}

@@ -106,7 +106,11 @@ def _gres(text: str) -> dict[str, int]:
 
 
 def grant_of(wired: wire.Job, shares: tuple[TaskShare, ...]) -> Grant | None:
-    """Return what Slurm granted; None if we could not submit it again, or lack its layout."""
+    """Return what Slurm granted.
+
+    None if the job was changed into one we could not submit again, or if its task layout is
+    unknown.
+    """
     per_node_mib, per_cpu_mib = wired.memory_per_node.positive, wired.memory_per_cpu.positive
     started_s = wired.start_time.positive
     slots = () if per_node_mib else allocation.slots(shares, wired.tasks.positive or 1)

@@ -62,7 +62,12 @@ class ArrayMemory:
                 del known[array]
 
     def merged(self, parts: Sequence[BatchJob], *, is_whole: bool) -> BatchJob:
-        """Return an array as one job; is_whole: a task without a record has vanished."""
+        """Return an array as one job.
+
+        Args:
+            parts: its records; at least one.
+            is_whole: no listed task is still unread; then a task without a record has vanished.
+        """
         array = parts[0].array_id or parts[0].id
         past = self._past.get(array, {})
         by_task = {number: part for part in parts for number in task_states(part.states)}

@@ -140,7 +140,10 @@ def _number(value: int) -> wire.Number:
 
 
 def phase_of(states: frozenset[str]) -> JobPhase:
-    """Return a batch job's phase; raise ValueError without a known base state."""
+    """Return the phase of a batch job for a base state and its flags.
+
+    Raises ValueError if there is no known base state among them.
+    """
     return JobPhase.WAITING if states & _REQUEUED else decode.phase_of(states)
 
 

@@ -33,7 +33,10 @@ def usable(case: Case) -> timedelta:
 
 
 def longest_s(job: SlurmJob | None, cause: Cause | None, caps: Caps) -> int:
-    """Return the longest grace period in seconds; cause: why the node is lost, None if unknown."""
+    """Return the longest grace period in seconds.
+
+    cause: why the pod has no right to its node any more; None if that is not known.
+    """
     is_charged = job is not None and job.phase is JobPhase.RUNNING and cause is not Cause.RELEASED
     if is_charged or cause is None or cause in _NOT_BY_USERS:
         return caps.grace_s
@@ -41,7 +44,10 @@ def longest_s(job: SlurmJob | None, cause: Cause | None, caps: Caps) -> int:
 
 
 def shorten(case: Case) -> Decision | None:
-    """Shorten a grace period without a right to the node; None if it is short enough already."""
+    """Shorten the grace period of a deleted pod that no longer has a right to its node.
+
+    Return None if it is short enough already.
+    """
     pod, caps = case.pod, case.policy.caps
     job = case.job if isinstance(case, JobCase) else None
     most_s = longest_s(job, _why_over(case), caps)

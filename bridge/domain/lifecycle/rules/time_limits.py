@@ -67,7 +67,10 @@ class TimeLimit:
 
 
 def of(job: SlurmJob, overtime: timedelta) -> TimeLimit | None:
-    """Return a started job's limit, None without one; overtime: OverTimeLimit, for pods too."""
+    """Return a started job's limit; None if it has none.
+
+    overtime: Slurm's OverTimeLimit, which pods may use too.
+    """
     if job.time_limit_min is None or job.ends_at is None:
         return None
     true_min = _true_min(job.time_limit_min, job.identity.limit_min, job.identity.extended_min)

@@ -103,7 +103,10 @@ class Asking:
 
 
 def gres(asking: Asking, profiles: Profiles) -> Mapping[str, int]:
-    """Return the devices that claims ask for, by GRES; raise Refusal if something is wrong."""
+    """Return the devices that a pod's claims ask for, by GRES: `{"gpu:a100": 2}`.
+
+    Raises Refusal with what is wrong with the claims.
+    """
     if problems := bounded(_faults(asking, profiles)):
         raise Refusal(*problems)
     return _counts(asking, profiles)
@@ -121,7 +124,10 @@ def _counts(asking: Asking, profiles: Profiles) -> Mapping[str, int]:
 def of_all(
     members: Sequence[Pod], asked: Sequence[Asking], profiles: Profiles
 ) -> tuple[tuple[Pod, ...], tuple[Fault, ...]]:
-    """Return the pods with the devices they claim, or what is wrong; asked: by each, in order."""
+    """Return a pod, or the members of a gang, with the devices they claim; or what is wrong.
+
+    asked: the claims of each member, in the same order.
+    """
     if faults := [fault for asking in asked for fault in bounded(_faults(asking, profiles))]:
         return (), bounded(dict.fromkeys(faults))
     counts = [_counts(asking, profiles) for asking in asked]

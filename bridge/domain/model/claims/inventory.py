@@ -34,7 +34,10 @@ def counts(inventory: Inventory) -> dict[str, int]:
 
 
 def first_index(gres: str, registered: Mapping[str, int]) -> int:
-    """Return Slurm's index of a GRES' first device: types of a kind are numbered together."""
+    """Return Slurm's index of the first device of a GRES: types of one kind are numbered together.
+
+    registered: how many devices the node has in Slurm, by GRES.
+    """
     kind = gres.partition(":")[0]
     return sum(
         count

@@ -21,7 +21,10 @@ class Reservations:
         self._held: dict[str, tuple[float, ResourceClaim]] = {}
 
     def hold(self, claim: ResourceClaim, *, now: float) -> None:
-        """Reserve the devices of a claim, in place of those reserved for it before."""
+        """Reserve the devices of a claim, in place of those reserved for it before.
+
+        now: monotonic seconds.
+        """
         self._held[claim.uid] = (now + LASTS_S, claim)
 
     def release(self, uid: str) -> None:

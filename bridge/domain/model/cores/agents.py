@@ -44,5 +44,8 @@ def is_wanted(node: KubeNodeFacts) -> bool:
 
 
 def pins(node: KubeNodeFacts, agents: Collection[KubeNode]) -> bool:
-    """Check whether pods that are placed there now get their own cores; agents: those `alive`."""
+    """Check whether pods that are placed there now get their own cores.
+
+    agents: the nodes whose agent is alive (`alive`).
+    """
     return node.name in agents and is_wanted(node)

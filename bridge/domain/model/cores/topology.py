@@ -22,7 +22,12 @@ class Processor:
 
 
 def in_order(processors: Iterable[Processor], numa: Collection[frozenset[int]]) -> tuple[int, ...]:
-    """Return the kernel's numbers of all processors in Slurm's order; numa: of each NUMA node."""
+    """Return the kernel's numbers of all processors in Slurm's order.
+
+    Args:
+        processors: those that are online.
+        numa: the processors of each NUMA node; may be empty.
+    """
     lowest = {cpu: min(group) for group in numa for cpu in group}
 
     def place(processor: Processor) -> tuple[int, int, int, int]:
@@ -51,7 +56,12 @@ def behind(
 def numbered(
     cores: Mapping[int, Collection[int]], threads: int, *, cores_per_socket: int
 ) -> frozenset[int]:
-    """Return Slurm's CPU numbers, as in CPU_IDs, of the cores of each socket; threads: per core."""
+    """Return Slurm's CPU numbers of cores, as `scontrol show job -d` has them in CPU_IDs.
+
+    Args:
+        cores: the cores of each socket, as Slurm numbers both.
+        threads: per core.
+    """
     return frozenset(
         (socket * cores_per_socket + core) * threads + thread
         for socket, socket_cores in cores.items()

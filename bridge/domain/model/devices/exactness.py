@@ -117,7 +117,7 @@ def _of_claims(
 
 
 def cores(kube_node: KubeNodeFacts, pinning: Collection[KubeNode] = ()) -> Ruling:
-    """Rule on the node's cores; pinning: the nodes whose node agent is alive."""
+    """Rule on the node's cores; `pinning` are the nodes whose node agent is alive."""
     if not nodes.is_wanted(kube_node):
         return _NOT_APPLICABLE
     if agents.pins(kube_node, pinning):

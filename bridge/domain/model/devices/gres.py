@@ -46,7 +46,10 @@ def number(text: str) -> int | None:
 
 
 def by_kind(counts: Mapping[str, int]) -> dict[str, int]:
-    """Add up the types of each kind: `{"gpu:a100": 4, "gpu:1g.10gb": 2}` becomes `{"gpu": 6}`."""
+    """Add up the types of each kind, and leave out kinds without any.
+
+    `{"gpu:a100": 4, "gpu:1g.10gb": 2}` becomes `{"gpu": 6}`.
+    """
     kinds: Counter[str] = Counter()
     for name, count in counts.items():
         kinds[name.partition(":")[0]] += count

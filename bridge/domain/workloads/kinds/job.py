@@ -26,7 +26,10 @@ class Job:
     reads = (GetRule("batch", ("cronjobs", "jobs")),)
 
     def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:
-        """Claim a Job's pods if it wants to be a gang, and no root of another kind is one."""
+        """Claim the pods of a Job that wants to be a gang.
+
+        It does not claim them if a root of another kind declares the gang's size.
+        """
         if not owners or owners[0].kind != KIND:
             return None
         nearest, root = owners[0], owners[-1]

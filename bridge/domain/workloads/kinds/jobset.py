@@ -91,7 +91,10 @@ class JobSet:
 
 
 def _is_exclusive(pod: Pod) -> bool:
-    """Check for a topology domain of its own: other pods are created once the first is bound."""
+    """Check whether the pod's Job wants a topology domain for itself.
+
+    Its other pods are created when the first is bound.
+    """
     return EXCLUSIVE in pod.annotations
 
 

@@ -31,7 +31,10 @@ class Ray(AnyOwner):
 
     @override
     def claim(self, pod: Pod, owners: Sequence[KubeObject], /) -> Membership | None:
-        """Claim an annotated root's pods, except a submitter: it comes once the cluster runs."""
+        """Claim the pods of an annotated root, except a submitter.
+
+        A submitter is created once the cluster runs.
+        """
         if not owners or owners[-1].kind not in _KINDS:
             return None
         if owners[-1].kind == _SUBMITTED_BY and owners[0].kind == job.KIND:
