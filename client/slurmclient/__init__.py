@@ -75,42 +75,23 @@ __all__ = [
 ]
 
 _HOME = {
-    name: module
+    name: f"slurmclient.{module}"
     for module, names in {
-        "slurmclient.calls.dialect": ("Dialect",),
-        "slurmclient.calls.streaming": ("Stream",),
-        "slurmclient.client": ("Client",),
-        "slurmclient.errors": (
-            "Conflict",
-            "Declined",
-            "Forbidden",
-            "LostReply",
-            "Malformed",
-            "NameNotFound",
-            "NotFound",
-            "Rejected",
-            "SlurmError",
-            "TargetNotFound",
-            "TooOld",
-            "Unauthorized",
-            "Unavailable",
-        ),
-        "slurmclient.resources.job_states": ("has_ended",),
-        "slurmclient.resources.submission": ("SubmitResult",),
-        "slurmclient.transport.tls": ("Tls", "UnusableTls"),
-        "slurmclient.transport.tokens": (
-            "JwtKey",
-            "Token",
-            "TokenCommand",
-            "TokenFile",
-            "TokenSource",
-        ),
-        "slurmclient.watching.cache": ("Cache",),
-        "slurmclient.watching.events": ("Added", "Deleted", "Event", "Modified", "Restarted"),
-        "slurmclient.wire.reading": ("Listing", "Model", "Odd"),
-        "slurmclient.wire.values": ("Number", "Time"),
+        "calls.dialect": "Dialect",
+        "calls.streaming": "Stream",
+        "client": "Client",
+        "errors": "Conflict Declined Forbidden LostReply Malformed NameNotFound NotFound Rejected"
+        " SlurmError TargetNotFound TooOld Unauthorized Unavailable",
+        "resources.job_states": "has_ended",
+        "resources.submission": "SubmitResult",
+        "transport.tls": "Tls UnusableTls",
+        "transport.tokens": "JwtKey Token TokenCommand TokenFile TokenSource",
+        "watching.cache": "Cache",
+        "watching.events": "Added Deleted Event Modified Restarted",
+        "wire.reading": "Listing Model Odd",
+        "wire.values": "Number Time",
     }.items()
-    for name in names
+    for name in names.split()
 }
 
 

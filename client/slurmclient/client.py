@@ -21,14 +21,10 @@ from slurmclient.resources.jobs import Jobs
 from slurmclient.transport import tokens
 from slurmclient.transport.failover import MOST_BYTES, Transport
 from slurmclient.transport.tls import Tls
-from slurmclient.transport.tokens import TokenSource
+from slurmclient.transport.tokens import Token, TokenSource
 from slurmclient.wire.reading import Listing
 
 _AUTO: Final = "auto"
-
-
-def _no_report(_operation: str, _seconds: float, _outcome: str) -> None:
-    pass
 
 
 @dataclass(eq=False, repr=False)
@@ -70,7 +66,7 @@ class Client:
     length, and objects of up to 64 MiB."""
     user_agent: str = "slurm-client"
     """Your program's name, for the logs of a proxy."""
-    on_call: OnCall = _no_report
+    on_call: OnCall = lambda _operation, _seconds, _outcome: None
     """Called after every call with the operation, its seconds, and its outcome: `ok`, an error's `outcome` or
     `cancelled`."""
 
@@ -83,7 +79,7 @@ class Client:
         self._urls = (self.url,) if isinstance(self.url, str) else tuple(self.url)
         if not self._urls:
             raise ValueError("expected the URL of at least one slurmrestd")
-        self._token_source = tokens.source(self.token)
+        self._token_source = Token(self.token) if isinstance(self.token, str) else self.token
         self._versions = _versions(self.api)
         self._open: Speaker | None = None
 

@@ -32,17 +32,9 @@ COMMUNICATION: Final = (range(1000, 1026), range(1800, 1900), range(5000, 5100))
 
 SYSTEM: Final = frozenset(
     {
-        errno.EPIPE,
-        errno.ENETDOWN,
-        errno.ENETUNREACH,
-        errno.ECONNABORTED,
-        errno.ECONNRESET,
-        errno.ENOTCONN,
-        errno.ESHUTDOWN,
-        errno.ETIMEDOUT,
-        errno.ECONNREFUSED,
-        errno.EHOSTDOWN,
-        errno.EHOSTUNREACH,
+        *(errno.EPIPE, errno.ENETDOWN, errno.ENETUNREACH, errno.ECONNABORTED, errno.ECONNRESET),
+        *(errno.ENOTCONN, errno.ESHUTDOWN, errno.ETIMEDOUT, errno.ECONNREFUSED),
+        *(errno.EHOSTDOWN, errno.EHOSTUNREACH),
     }
 )
 """Error numbers of the operating system, which slurmrestd passes on if its connection to slurmctld fails."""
@@ -64,23 +56,9 @@ FORBIDDEN: Final = frozenset({2002, 2010, 2052})
 
 CONFLICT: Final = frozenset(
     {
-        2016,
-        2020,
-        2021,
-        2024,
-        2042,
-        2055,
-        2058,
-        2073,
-        2075,
-        2077,
-        2082,
+        *(2016, 2020, 2021, 2024, 2042, 2055, 2058, 2073, 2075, 2077, 2082),
         *range(2083, 2089),
-        2104,
-        2168,
-        2180,
-        2181,
-        7001,
+        *(2104, 2168, 2180, 2181, 7001),
     }
 )
 """The object's state forbids it.

@@ -58,7 +58,6 @@ class Cache(Generic[T]):
 
     def __init__(self, kind: ResourceKind[T], set_aside: Oddities = UNHEARD) -> None:
         self.kind = kind
-        """The kind of the cached objects."""
         self._set_aside = set_aside
         self._troubles: dict[str, set[int]] = {}
         """Key → the numbers of the subscribers that raised on that object."""
@@ -227,9 +226,7 @@ class Share(Generic[T]):
         self._on_listed = on_listed
         self._keys: set[str] = set()
         self.kind = cache.kind
-        """The kind of the cached objects."""
         self.unreadable = cache.unreadable
-        """The cache's."""
         self.synced = asyncio.Event()
         """Set once the first list of this share is complete."""
 

@@ -73,10 +73,7 @@ class KubeClient:
         self._acts_as = ""
 
     def acting_as(self, user: str) -> Self:
-        """Return a client whose requests impersonate another user, if RBAC allows that.
-
-        It shares the connections of this client, and is closed with it.
-        """
+        """Return a client that impersonates another user over the same connections, if RBAC allows that."""
         other = copy.copy(self)
         other._acts_as = user  # noqa: SLF001  # of the same class
         return other
@@ -194,19 +191,20 @@ class KubeClient:
             headers["Impersonate-User"] = self._acts_as
         may_renew = True
         while True:
+            connection = self._credentials.connection
             if authorization:
                 headers["Authorization"] = authorization
             response = await self._session.request(
                 method,
-                URL(self._credentials.server + path, encoded=True),
+                URL(connection.server + path, encoded=True),
                 params=params or None,
                 data=data,
                 headers=headers,
                 timeout=limits,
                 ssl=self._credentials.tls,  # a connection is only reused with the same context
                 allow_redirects=False,
-                proxy=self._credentials.proxy,
-                server_hostname=self._credentials.server_name,
+                proxy=connection.proxy,
+                server_hostname=connection.server_name,
             )
             if response.status < HTTPStatus.MULTIPLE_CHOICES:
                 return response

@@ -40,7 +40,7 @@ async def readable(
     namespace: str = "",
     params: Mapping[str, str] = NO_PARAMS,
 ) -> list[T]:
-    """Return all objects of a kind that can be decoded: an odd one must not hide the others. Like `listing`."""
+    """Return the objects that can be decoded, otherwise like `listing`: an odd one must not hide the others."""
     objects: list[T] = []
     async for item in _items(client, _path(kind.path, namespace), params):
         with contextlib.suppress(errors.Malformed):

@@ -58,7 +58,7 @@ class ObjectHeader(Struct):
 
 
 class Condition(Struct):
-    """`core/v1 PodCondition` and `NodeCondition`."""
+    """`core/v1 PodCondition`."""
 
     type: str
     status: str

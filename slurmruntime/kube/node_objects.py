@@ -2,25 +2,17 @@
 
 import msgspec
 
-from slurmruntime.kube.meta import Condition, Metadata, Struct
+from slurmruntime.kube.meta import Metadata, Struct
 from slurmruntime.kube.resource import Json, ResourceKind, read
 from slurmruntime.model import nodes
 from slurmruntime.values import quantities
 from slurmruntime.values.ids import KubeNode
 
 
-class _Taint(Struct):
-    """`core/v1 Taint`."""
-
-    key: str
-    effect: str
-    value: str = ""
-
-
 class _Spec(Struct):
     """`core/v1 NodeSpec`."""
 
-    taints: list[_Taint] = []
+    taints: tuple[nodes.Taint, ...] = ()
     unschedulable: bool = False
 
 
@@ -35,7 +27,7 @@ class _Status(Struct):
     """`core/v1 NodeStatus`."""
 
     allocatable: dict[str, str] = {}
-    conditions: list[Condition] = []
+    conditions: tuple[nodes.NodeCondition, ...] = ()
     addresses: list[_Address] = []
 
 
@@ -80,14 +72,11 @@ def _to_node(wired: _Node) -> nodes.KubeNodeFacts:
         resource_version=meta.resource_version,
         labels=meta.labels,
         annotations=meta.annotations,
-        taints=tuple(nodes.Taint(key=t.key, value=t.value, effect=t.effect) for t in spec.taints),
+        taints=spec.taints,
         is_unschedulable=spec.unschedulable,
         is_ready=any(c.type == "Ready" and c.status == "True" for c in conditions),
         is_deleting=meta.deletion_timestamp is not None,
-        conditions=tuple(
-            nodes.NodeCondition(type=c.type, status=c.status, reason=c.reason, message=c.message)
-            for c in conditions
-        ),
+        conditions=conditions,
         allocatable=_allocatable(status.allocatable),
         internal_ip=next((a.address for a in status.addresses if a.type == "InternalIP"), ""),
     )

@@ -4,8 +4,6 @@ These are quorum reads: without a `resourceVersion`, the API server returns the 
 the state of its cache.
 """
 
-from typing import NamedTuple
-
 import msgspec
 
 from slurmruntime.kube import errors, meta, paths
@@ -14,11 +12,6 @@ from slurmruntime.kube.resource import decoded, kube_object
 from slurmruntime.model.objects import WHOLE_KINDS, KubeObject
 
 _resources = msgspec.json.Decoder(meta.ApiResourceList)
-
-
-class _Resource(NamedTuple):
-    plural: str
-    is_namespaced: bool
 
 
 async def get_namespace(client: KubeClient, name: str) -> KubeObject:
@@ -33,7 +26,7 @@ class Objects:
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
-        self._known: dict[tuple[str, str], _Resource] = {}
+        self._known: dict[tuple[str, str], meta.ApiResource] = {}
 
     async def get(self, api_version: str, kind: str, namespace: str, name: str) -> KubeObject:
         """Return an object: its metadata and, for `WHOLE_KINDS`, its spec and status.
@@ -44,7 +37,7 @@ class Objects:
         """
         resource = await self._resource(api_version, kind)
         where = paths.collection(
-            api_version, resource.plural, namespace if resource.is_namespaced else ""
+            api_version, resource.name, namespace if resource.namespaced else ""
         )
         accept = JSON if kind in WHOLE_KINDS else METADATA_ONLY
         body = await self._client.request("GET", where + paths.of(name), accept=accept)
@@ -58,15 +51,14 @@ class Objects:
             return False
         return True
 
-    async def _resource(self, api_version: str, kind: str) -> _Resource:
+    async def _resource(self, api_version: str, kind: str) -> meta.ApiResource:
         root = paths.collection(api_version)
         known = self._known.get((api_version, kind))
         if known is None:
             body = await self._client.request("GET", root)
             for offered in decoded(_resources, f"resources of {root}", body).resources:
                 if "/" not in offered.name:  # not a subresource
-                    resource = _Resource(offered.name, offered.namespaced)
-                    self._known[api_version, offered.kind] = resource
+                    self._known[api_version, offered.kind] = offered
             known = self._known.get((api_version, kind))
         if known is None:
             raise errors.NotFound(

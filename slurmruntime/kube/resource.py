@@ -38,10 +38,8 @@ class ResourceKind(Generic[T]):
     """A kind of object that a reflector lists and watches, and how to decode it."""
 
     path: str
-    """Path of the collection."""
     read: Callable[[Json], T]
     key: Callable[[T], str]
-    """Return the object's key in the cache."""
     version: Callable[[T], str]
     """Return the object's resourceVersion: opaque, compared for equality only."""
     called: oddities.Kind = "object"
@@ -58,7 +56,6 @@ class OwnObject(Protocol):
     @property
     def metadata(self) -> "ObjectMetadata":
         """The part of its metadata that we read."""
-        ...
 
 
 Own = TypeVar("Own", bound=OwnObject)

@@ -57,11 +57,8 @@ class Process:
     clock: Clock
     metrics: Metrics
     set_aside: Oddities
-    """Takes keys whose reconcile crashed."""
     rng: random.Random
-    """Spreads retries."""
     reporter: Reporter
-    """Who reports Events."""
 
 
 class Watchable(Protocol[T_co]):
@@ -114,14 +111,10 @@ class Controller(Generic[K]):
         self._set_aside = process.set_aside
         self._keys = keys or Keys()
         self.queue: WorkQueue[K] = queue if queue is not None else WorkQueue(rng=process.rng)
-        """The keys to reconcile."""
         self.queue.serve_by(self._keys.lane)
 
     async def run(self, stop: asyncio.Event, *, workers: int) -> None:
-        """Reconcile up to `workers` keys concurrently until `stop`; then finish those in progress.
-
-        This shuts the queue down.
-        """
+        """Reconcile up to `workers` keys concurrently until `stop`; then finish those in progress, and no more."""
         for watch in self._watches:
             watch.start(self.queue.add)
         self._metrics.work.watch_queue(self._name, self.queue.__len__)

@@ -50,15 +50,12 @@ class LeaseStore(Protocol):
 
     async def get(self, name: str) -> LeaseRecord | None:
         """Return a lease, read from the API server and not from a cache; None if it is absent."""
-        ...
 
     async def create(self, name: str, record: LeaseRecord) -> None:
         """Create a lease; raise if it exists already."""
-        ...
 
     async def replace(self, name: str, record: LeaseRecord) -> LeaseRecord:
         """Replace a lease and return it as written; raise if its resourceVersion has changed."""
-        ...
 
 
 class Accession(enum.Enum):
@@ -121,7 +118,6 @@ class Candidate:
     """This process in the elections it takes part in."""
 
     store: LeaseStore
-    """Stores the leases."""
     identity: str
     """Unique to this process, different even from our successor's in the same pod."""
     settings: LeaderElection
@@ -251,10 +247,7 @@ class _Contender:
         return f"held without a leader for {vacant_s:.0f} s" if vacant_s > _VACANT_S else None
 
     async def release(self) -> None:
-        """Let the next leader start at once.
-
-        Call it when no body runs; it does nothing if another replica holds the lease.
-        """
+        """Let the next leader start at once, when no body runs; do nothing if another replica holds the lease."""
         if not self._may_hold:
             return
         try:
@@ -297,10 +290,7 @@ class _Contender:
         )
 
     async def _attempt(self) -> bool:
-        """Read the lease and, if we may have it, write it; return whether we hold it.
-
-        The time we hold it counts from before the request.
-        """
+        """Read the lease and write it if we may; return whether we hold it, counted from before the request."""
         began = self._clock.monotonic()
         try:
             async with asyncio.timeout(self._attempt_s):

@@ -100,10 +100,7 @@ class WorkQueue(Generic[K]):
         self.add(key)
 
     def remind(self, key: K) -> None:
-        """Queue a key that waited for an answer, in which there is no news of it.
-
-        A refused key would be refused again: its retry is soon enough.
-        """
+        """Queue a key that waited for an answer without news of it; the retry of a refused key is soon enough."""
         if key in self._processing:
             self._reminded.add(key)
         elif key not in self._refused or key not in self._later:
@@ -182,10 +179,7 @@ class WorkQueue(Generic[K]):
             self._put(key)
 
     def shut_down(self) -> None:
-        """Return no more keys and accept none; keys in progress may finish.
-
-        Waiting keys are dropped: the next leader processes everything anyway, and can start sooner.
-        """
+        """Return and accept no more keys: the next leader processes everything anyway. Those in progress may finish."""
         self._is_shut_down = True
         for timer in self._later.values():
             timer.cancel()

@@ -14,10 +14,7 @@ from slurmruntime.model.nodes import HARD_EFFECTS, KubeNodeFacts, Taint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """A `NodeSelectorRequirement`: key, operator and values.
-
-    Operators: In, NotIn, Exists, DoesNotExist, Gt, Lt.
-    """
+    """A `NodeSelectorRequirement`; its operator is In, NotIn, Exists, DoesNotExist, Gt or Lt."""
 
     key: str
     operator: str
@@ -114,39 +111,29 @@ def hard_taints(kube_node: KubeNodeFacts) -> tuple[Taint, ...]:
 
 
 class _Term:
-    """One term; an empty one matches no node."""
+    """One term, with the values of its requirements as sets; an empty one matches no node."""
 
     def __init__(self, term: NodeTerm) -> None:
-        self._labels = tuple(map(_Requirement, term.match_labels))
-        self.fields = tuple(map(_Requirement, term.match_fields))
+        self._labels = tuple((label, frozenset(label.values)) for label in term.match_labels)
+        self.fields = tuple((field, frozenset(field.values)) for field in term.match_fields)
         self.keys = frozenset(match_label.key for match_label in term.match_labels)
 
     def holds(self, kube_node: KubeNodeFacts) -> bool:
         if not self._labels and not self.fields:
             return False
         fields = {"metadata.name": str(kube_node.name)}
-        return all(_requirement_holds(label, kube_node.labels) for label in self._labels) and all(
-            _requirement_holds(field, fields) for field in self.fields
+        return all(_holds(*label, kube_node.labels) for label in self._labels) and all(
+            _holds(*field, fields) for field in self.fields
         )
 
 
-class _Requirement:
-    """One requirement, with its values as a set."""
-
-    def __init__(self, requirement: Requirement) -> None:
-        self.key = requirement.key
-        self.operator = requirement.operator
-        self.values = frozenset(requirement.values)
-        self.bounds = requirement.values
-
-
-def _requirement_holds(requirement: _Requirement, labels: Mapping[str, str]) -> bool:
+def _holds(requirement: Requirement, values: frozenset[str], labels: Mapping[str, str]) -> bool:
     value = labels.get(requirement.key)
     match requirement.operator:
         case "In":
-            return value is not None and value in requirement.values
+            return value is not None and value in values
         case "NotIn":
-            return value is None or value not in requirement.values
+            return value is None or value not in values
         case "Exists":
             return value is not None
         case "DoesNotExist":
@@ -159,8 +146,8 @@ def _requirement_holds(requirement: _Requirement, labels: Mapping[str, str]) -> 
             return False
 
 
-def _compares(value: str | None, requirement: _Requirement) -> bool:
-    texts = (value or "", *requirement.bounds)
+def _compares(value: str | None, requirement: Requirement) -> bool:
+    texts = (value or "", *requirement.values)
     if len(texts) != 2 or not all(INTEGER.fullmatch(text) for text in texts):  # noqa: PLR2004  # two sides to compare
         return False
     label, bound = map(int, texts)

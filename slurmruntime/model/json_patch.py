@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping
 
 Operation = Mapping[str, object]
-"""One operation."""
 
 
 def test(path: str, value: object) -> Operation:

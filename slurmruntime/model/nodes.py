@@ -127,10 +127,7 @@ class SlurmNodeFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmNodeSpec:
-    """An external node to create in Slurm.
-
-    CPUs, memory and GRES cannot be changed later: drain, delete, create.
-    """
+    """An external node to create in Slurm; CPUs, memory and GRES cannot be changed later: drain, delete, create."""
 
     name: SlurmNode
     address: str

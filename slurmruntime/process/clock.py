@@ -12,15 +12,12 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """Return the wall clock, aware, in UTC, for people and other machines. It may jump."""
-        ...
 
     def monotonic(self) -> float:
         """Return seconds since a fixed moment, for intervals and deadlines. It never jumps."""
-        ...
 
     async def sleep(self, seconds: float) -> None:
         """Sleep; return at once if `seconds` is not positive."""
-        ...
 
 
 class SystemClock:

@@ -56,8 +56,15 @@ class EventRecorder:
             action: what was done or attempted, in CamelCase: Submit, Bind …
             reason: why, in CamelCase.
         """
-        regarding = _reference(about)
-        namespace = regarding.get("namespace", "default")
+        regarding = {
+            "apiVersion": about.api_version,
+            "kind": about.kind,
+            "name": about.name,
+            "uid": about.uid,
+        }
+        if about.namespace:
+            regarding["namespace"] = about.namespace
+        namespace = about.namespace or "default"
         body = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
@@ -76,14 +83,3 @@ class EventRecorder:
             await self.kube.request("POST", path, body=body)
         except errors.KubeError as error:
             _log.warning("event.lost", about=about.full_name, reason=reason, error=str(error))
-
-
-def _reference(about: About) -> dict[str, str]:
-    where = {"namespace": about.namespace} if about.namespace else {}
-    return {
-        "apiVersion": about.api_version,
-        "kind": about.kind,
-        **where,
-        "name": about.name,
-        "uid": about.uid,
-    }

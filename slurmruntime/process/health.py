@@ -21,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from slurmruntime.process.liveness import Check
 from slurmruntime.process.metrics import Metrics, registry
 from slurmruntime.process.serve import serve
 from slurmruntime.process.standstill import Standstill
@@ -32,35 +33,28 @@ EXPOSITION_S: Final = 1.0
 """How old the metrics may be: writing them out takes milliseconds."""
 
 Stalled = Callable[[], Mapping[str, str]]
-"""Returns our stalled loops, and why."""
-
-Check = Callable[[], str | None]
-"""Returns what is wrong, or None. Called at every probe, so it only uses what is already known."""
 
 
 class Health:
     """The checks of one process."""
 
     def __init__(self) -> None:
-        self._checks: dict[str, Check] = {}
-        self._optional: set[str] = set()
+        self._needed: dict[str, Check] = {}
+        self._optional: dict[str, Check] = {}
 
     def register(self, name: str, check: Check, *, is_needed: bool = True) -> None:
         """Show what `check` finds, and make readiness depend on it if `is_needed`."""
-        if name in self._checks:
+        if name in self._needed or name in self._optional:
             raise ValueError(f"a health check named {name!r} is registered already")
-        self._checks[name] = check
-        if not is_needed:
-            self._optional.add(name)
+        (self._needed if is_needed else self._optional)[name] = check
 
     def faults(self) -> dict[str, str | None]:
         """Return the current result of each check on which readiness depends."""
-        needed = (name for name in self._checks if name not in self._optional)
-        return {name: self._checks[name]() for name in needed}
+        return {name: check() for name, check in self._needed.items()}
 
     def notes(self) -> dict[str, str | None]:
         """Return the current result of the other checks."""
-        return {name: self._checks[name]() for name in sorted(self._optional)}
+        return {name: check() for name, check in sorted(self._optional.items())}
 
 
 async def run(

@@ -147,11 +147,13 @@ async def _supervise(main: Main, deadline_s: float) -> int:
         if deadline.expired():
             _log.error("process.stop_timed_out", deadline_s=deadline_s)
         else:
-            foreseen = _is_foreseen(error)
+            leaves = tuple(_leaves(error))
+            # The message suffices if a peer was unavailable, or a new process is meant to take over.
+            is_foreseen = all(isinstance(leaf, PeerError | StartAfresh) for leaf in leaves)
             _log.critical(
                 "process.failed",
-                error="; ".join(map(str, _leaves(error))),
-                exc_info=None if foreseen else error,
+                error="; ".join(map(str, leaves)),
+                exc_info=None if is_foreseen else error,
             )
         return 1
     if not stop.is_set():
@@ -159,11 +161,6 @@ async def _supervise(main: Main, deadline_s: float) -> int:
         return 1
     _log.info("process.stopped")
     return 0
-
-
-def _is_foreseen(error: Exception) -> bool:
-    """Check whether the message suffices without a stack trace: a peer was unavailable, or a new process is meant to take over."""
-    return all(isinstance(leaf, PeerError | StartAfresh) for leaf in _leaves(error))
 
 
 def _leaves(error: Exception) -> Iterator[Exception]:

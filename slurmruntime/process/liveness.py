@@ -177,10 +177,7 @@ async def run(name: str, forever: Coroutine[Any, Any, None], stop: asyncio.Event
 
 
 async def ended(task: asyncio.Task[object]) -> None:
-    """Cancel a task repeatedly until it has ended.
-
-    One cancellation may be lost if a time-out expires in the same iteration of the event loop.
-    """
+    """Cancel a task until it has ended: one cancellation may be lost if a time-out expires at the same time."""
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=_CANCEL_AGAIN_S)

@@ -105,11 +105,7 @@ def _hide(key: str, value: object) -> object:
     if value and _SECRET_KEY.search(key):
         return REDACTED
     if isinstance(value, str):
-        return _JWT.sub(_without_token, value) if "eyJ" in value else value
+        return _JWT.sub(lambda word: REDACTED if word[1] else word[0], value)
     if isinstance(value, Mapping):
         return {inner: _hide(str(inner), item) for inner, item in value.items()}
     return value
-
-
-def _without_token(word: re.Match[str]) -> str:
-    return REDACTED if word[1] else word[0]

@@ -119,7 +119,8 @@ async def serve(
     try:
         await server.serve(sockets=[sock])
     finally:
-        server.abandon()
+        for connection in tuple(server.server_state.connections):
+            connection.transport.abort()  # none after an orderly stop, all after a cancellation
         sock.close()
 
 
@@ -246,11 +247,6 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
-    def abandon(self) -> None:
-        """Abort open connections: none after an orderly stop, all after a cancellation."""
-        for connection in tuple(self.server_state.connections):
-            connection.transport.abort()
-
 
 class OneWriteProtocol(HttpToolsProtocol):
     """uvicorn's HTTP/1.1 protocol over a transport that combines writes."""
@@ -323,7 +319,6 @@ class Entrance:
     def __init__(self, most: int) -> None:
         self._most = most
         self._silent: dict[OneWriteProtocol, None] = {}
-        """Connections that have not sent a request yet."""
         self._known: dict[OneWriteProtocol, None] = {}
         self.heads_bytes = 0
         """Bytes of all heads that are being received."""

@@ -46,7 +46,6 @@ class ExpiringToken(TokenSource, Protocol):
     @property
     def expires_at(self) -> datetime | None:
         """When it expires; None if that is not known, or if there is no token."""
-        ...
 
 
 LONGEST_ANSWER_BYTES = 64 * 2**20

@@ -34,14 +34,6 @@ class _PingMeta(Answer, frozen=True):
     meta: _Meta = _Meta()
 
 
-class _Time(Struct, frozen=True):
-    req_time: wire.Number = wire.NONE
-
-
-class _Diagnosis(Answer, frozen=True):
-    statistics: _Time = _Time()
-
-
 class _Nodes(Struct, frozen=True):
     total: int = 0
 
@@ -109,7 +101,7 @@ async def cluster_name(client: SlurmClient) -> str:
 
 async def time_s(client: SlurmClient) -> float | None:
     """Return slurmctld's clock as Unix time in whole seconds; None if it is not given."""
-    answer = await client.call("diag", "slurm_get_diag", answer=_Diagnosis)
+    answer = await client.call("diag", "slurm_get_diag", answer=wire.Diagnosis)
     return answer.statistics.req_time.positive
 
 
@@ -171,11 +163,7 @@ async def conf(client: SlurmClient) -> Conf | None:
 
 
 async def slurm_user(client: SlurmClient) -> frozenset[str]:
-    """Return SlurmUser's name and uid; none if slurmrestd does not serve it (before 26.05).
-
-    Raises:
-        SlurmError: it could not be read.
-    """
+    """Return SlurmUser's name and uid, none if slurmrestd does not serve it (before 26.05); raise SlurmError."""
     answer = await _read_conf(client, wire.Configuration)
     if answer is None or not answer.slurm_conf.slurm_user:
         return frozenset()

@@ -240,15 +240,10 @@ class Reservations(Answer, frozen=True):
 class AccountingTime(Struct, frozen=True):
     """Unix times; 0 means not yet."""
 
+    submission: int = 0
     start: int = 0
     end: int = 0
     limit: Number = NONE
-
-
-class AccountingBatchTime(AccountingTime, frozen=True):
-    """As `AccountingTime`, with the time of submission."""
-
-    submission: int = 0
 
 
 class AccountingArray(Struct, frozen=True):
@@ -287,7 +282,7 @@ class BatchAccountingRecord(Struct, frozen=True):
 
     job_id: int
     state: AccountingState
-    time: AccountingBatchTime
+    time: AccountingTime
     sluid: str = ""
     comment: BatchComment = BatchComment()
     exit_code: ExitCode = ExitCode()

@@ -34,10 +34,7 @@ class Fault:
 
 
 def bounded(faults: Iterable[Fault]) -> tuple[Fault, ...]:
-    """Return the first faults, each shortened; if there are more, the last one says so.
-
-    At most `MOST_FAULTS` are taken from the iterable, plus one to see whether there are more.
-    """
+    """Return the first `MOST_FAULTS` faults, each shortened; if there are more, the last one says so."""
     first: list[Fault] = []
     room = _ROOM
     for fault in islice(faults, MOST_FAULTS + 1):

@@ -39,7 +39,6 @@ class Finding:
 
 
 Check: TypeAlias = Callable[[F], Result]
-"""Judges the facts in one respect."""
 
 
 def ok(message: str) -> Result:

@@ -213,10 +213,7 @@ def _written(parts: Sequence[str]) -> Iterator[str]:
 
 
 def _prefix(name: str) -> str | None:
-    """Return the part before the name's last digits; None for a name that cannot be in a range.
-
-    Consecutive names with the same prefix share a bracket.
-    """
+    """Return the part before the last digits, common to the names of a bracket; None if there can be none."""
     if not name or _NOT_IN_NAMES.search(name):
         raise ValueError(
             f"node name {_shown(name)}: expected one or more characters, without brackets, commas and spaces"

@@ -32,17 +32,14 @@ class Oddities(Protocol):
 
     def tell(self, kind: Kind, name: str, reason: str, *, about: About | None = None) -> None:
         """Set an object aside because of its content; report it once, however often called."""
-        ...
 
     def crashed(
         self, kind: Kind, name: str, error: Exception, *, about: About | None = None
     ) -> None:
         """Set an object aside that we failed on: a bug of ours, to be reported."""
-        ...
 
     def settled(self, kind: Kind, name: str) -> None:
         """Note that an object is handled again or gone; a no-op if it was not set aside."""
-        ...
 
 
 class _Unheard:

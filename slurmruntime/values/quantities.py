@@ -83,10 +83,7 @@ def milli(amount: Decimal) -> int:
 
 
 def cpus(milli_cpu: int, milli_per_cpu: int) -> int:
-    """Round thousandths of a CPU of Kubernetes up to whole CPUs of Slurm.
-
-    milli_per_cpu: thousandths of a CPU in one CPU of Slurm (setting `slurm.milli_cpu_per_cpu`).
-    """
+    """Round thousandths of a CPU of Kubernetes up to whole CPUs of Slurm (setting `slurm.milli_cpu_per_cpu`)."""
     return -(-milli_cpu // milli_per_cpu)
 
 

@@ -12,7 +12,8 @@ from bridge.kube.decode import PODS
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.node_objects import NODES
 from slurmruntime.kube.watch import Reflector
-from slurmruntime.process.health import Check, Health
+from slurmruntime.process.health import Health
+from slurmruntime.process.liveness import Check
 
 WATCHES = ("pods", "pods of the binder", "nodes")
 

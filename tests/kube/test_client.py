@@ -137,7 +137,7 @@ async def test_a_token_is_read_again_every_minute(tmp_path: Path) -> None:
     credentials = await Credentials.load(
         "", service_account=tmp_path, environ=environ, monotonic=lambda: now
     )
-    assert "https://[::1]:443" == credentials.server
+    assert "https://[::1]:443" == credentials.connection.server
     (tmp_path / "token").write_text("second")
 
     now = 59

@@ -93,7 +93,7 @@ class AccountedJobs(DatabaseCollection[AccountedJob]):
     async def get(self, name: str | int, **query: Value) -> AccountedJob: ...
     @overload
     async def get(self, name: str | int, *, as_: type[V], **query: Value) -> V: ...
-    async def get(self, name: str | int, *, as_: Any = None, **query: Value) -> Any:
+    async def get(self, name: str | int, *, as_: Any = None, **query: Value) -> object:
         """Read the latest record of a job; `runs` reads all.
 
         Args:

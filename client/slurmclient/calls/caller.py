@@ -282,18 +282,8 @@ class Caller:
             self._dialect = None
 
 
-class _Placeholders(dict[str, str]):
-    """Fills in the version of a path and leaves its other parameters as `{name}`."""
-
-    def __init__(self, version: int) -> None:
-        super().__init__(version=parser(version))
-
-    def __missing__(self, key: str) -> str:
-        return f"{{{key}}}"
-
-
 def _lacking(operation: Operation, dialect: Dialect, what: str) -> TooOld:
-    where = operation.path.format_map(_Placeholders(dialect.version))
+    where = operation.path.replace("{version}", parser(dialect.version))
     return TooOld(
         operation.name,
         f"slurmrestd {dialect.release} has no {operation.method} {where}: a newer Slurm is needed{what}",

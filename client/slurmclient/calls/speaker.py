@@ -39,7 +39,6 @@ class Speaker:
     user: str
     """The user to act as, by name or uid; "" for the token's own."""
     on_write: list[OnWrite] = field(default_factory=list)
-    """The listeners to changes."""
 
     async def read(
         self,

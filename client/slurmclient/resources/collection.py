@@ -48,7 +48,7 @@ class Collection(Generic[M]):
     async def list(self, **query: Value) -> Listing[M]: ...
     @overload
     async def list(self, *, as_: type[V], **query: Value) -> Listing[V]: ...
-    async def list(self, *, as_: Any = None, **query: Value) -> Any:
+    async def list(self, *, as_: Any = None, **query: Value) -> object:
         """Read all objects.
 
         Args:
@@ -67,7 +67,7 @@ class Collection(Generic[M]):
     def iter(
         self, *, as_: type[V], timeout_s: float | None = None, **query: Value
     ) -> Stream[V]: ...
-    def iter(self, *, as_: Any = None, timeout_s: float | None = None, **query: Value) -> Any:
+    def iter(self, *, as_: Any = None, timeout_s: float | None = None, **query: Value) -> object:
         """Yield all objects while the answer arrives, so that it is never completely in memory.
 
         An object without a required field is left out: the stream's `left_out` counts them, `odd`
@@ -92,7 +92,7 @@ class Collection(Generic[M]):
     async def get(self, name: str | int, **query: Value) -> M: ...
     @overload
     async def get(self, name: str | int, *, as_: type[V], **query: Value) -> V: ...
-    async def get(self, name: str | int, *, as_: Any = None, **query: Value) -> Any:
+    async def get(self, name: str | int, *, as_: Any = None, **query: Value) -> object:
         """Read one object.
 
         Args:

@@ -4,7 +4,7 @@ import asyncio
 import signal as signals
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, overload
+from typing import Final, overload
 
 from msgspec import Struct
 
@@ -53,7 +53,7 @@ class Jobs(WatchableCollection[Job]):
     async def parts(self, job_id: str | int) -> Listing[Job]: ...
     @overload
     async def parts(self, job_id: str | int, *, as_: type[V]) -> Listing[V]: ...
-    async def parts(self, job_id: str | int, *, as_: Any = None) -> Any:
+    async def parts(self, job_id: str | int, *, as_: type[Struct] | None = None) -> object:
         """Read all tasks of an array, or all components of a heterogeneous job.
 
         Args:

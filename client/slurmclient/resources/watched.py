@@ -30,7 +30,9 @@ class WatchableCollection(Collection[M], ABC):
     def watch(
         self, *, as_: type[V], interval_s: float = ..., resync_s: float = ...
     ) -> AsyncIterator[Event[V]]: ...
-    def watch(self, *, as_: Any = None, interval_s: float = 1.0, resync_s: float = 300.0) -> Any:
+    def watch(
+        self, *, as_: type[Struct] | None = None, interval_s: float = 1.0, resync_s: float = 300.0
+    ) -> object:
         """Yield `Added` for every object, and then every change that is seen, in order, forever.
 
         Slurm has no watch, so this polls: an object that comes and goes between two polls is not
@@ -69,11 +71,11 @@ class WatchableCollection(Collection[M], ABC):
     def cache(
         self,
         *,
-        as_: Any = None,
+        as_: type[Struct] | None = None,
         interval_s: float = 1.0,
         resync_s: float = 300.0,
         indexes: Any = None,
-    ) -> Any:
+    ) -> object:
         """Keep all objects in memory while the block lasts; see `Cache`, and for the other arguments `watch`.
 
         Args:

@@ -26,27 +26,21 @@ class Sender(Protocol):
 
     async def close(self) -> None:
         """Close all connections."""
-        ...
 
     async def user(self) -> str:
         """Return the user of the token."""
-        ...
 
     async def exchange(self, request: Request) -> Reply:
         """Send a request and read its answer."""
-        ...
 
     def open(self, request: Request) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         """Send a request; the block reads the answer piece by piece."""
-        ...
 
     async def rest(self, operation: str, response: aiohttp.ClientResponse) -> bytes:
         """Read all of an opened answer."""
-        ...
 
     def avoid(self, server: int) -> None:
         """Send the next requests to another server."""
-        ...
 
 
 class Transport:

@@ -52,7 +52,6 @@ class TokenSource(Protocol):
         Raises:
             Unauthorized: If there is no token.
         """
-        ...
 
 
 class Token:
@@ -206,11 +205,6 @@ class JwtKey:
             self._text = mint(key, user=self._user, now_s=int(now), lifetime_s=self._lifetime_s)
             self._renew_at = now + self._lifetime_s * _RENEWED_AT
         return self._text
-
-
-def source(token: "str | TokenSource | None") -> TokenSource | None:
-    """Return the source for what a user passed as a token: a string is the token itself."""
-    return Token(token) if isinstance(token, str) else token
 
 
 def bare(text: str) -> str:

@@ -39,10 +39,7 @@ class Backlog(Generic[V]):
         self._news.set()
 
     async def events(self, values: Callable[[], list[V]]) -> AsyncIterator[Event[V]]:
-        """Yield `Added` for every current object, then the queued events in order.
-
-        After an overflow, yield `Restarted` and start over.
-        """
+        """Yield `Added` for every current object, then the queued events; after an overflow, start over."""
         while True:
             if self._prologue is not None:
                 first = (*self._prologue, *map(Added, values()))

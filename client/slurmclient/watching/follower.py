@@ -36,19 +36,15 @@ class JobReader(Protocol[J]):
 
         `states` are those of all jobs. Return False if a job was gone or has to be fetched again.
         """
-        ...
 
     def update(self, job: J, states: frozenset[str]) -> J | None:
         """Return a job with new states, if these say everything; None if it has to be fetched."""
-        ...
 
     def forget(self, id_: int, job: J) -> bool:
         """Note that Slurm no longer lists a job; return False to have it fetched a last time."""
-        ...
 
     def restart(self) -> None:
         """Note that all ids are about to count as new."""
-        ...
 
 
 class JobReading(NamedTuple):
@@ -61,7 +57,6 @@ class JobReading(NamedTuple):
     has_waiting: bool
     """Some new jobs are still pending: they were not fetched, and will be when they run."""
     portion: Portion
-    """The unknown jobs that it fetched."""
 
 
 class JobFollower(Generic[J]):

@@ -16,10 +16,7 @@ class _StepId(Struct, frozen=True):
 
 
 class Identity(Model, frozen=True):
-    """The fields that distinguish a job from another one with the same id.
-
-    slurmctld reuses ids after it has lost its state.
-    """
+    """Distinguishes a job from another one with the same id: a slurmctld that has lost its state reuses ids."""
 
     job_id: int
     het_job_id: Number = None

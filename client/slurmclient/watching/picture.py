@@ -24,11 +24,7 @@ class Picture(ABC, Generic[V]):
         self._clock = clock
         self.objects: dict[str, V] = {}
         self.odd: dict[str, str] = {}
-        """Why objects cannot be decoded, wholly or in part, by key.
-
-        An object that cannot be decoded at all keeps its last version, if there was one. The key is
-        "" if not even the object's key could be decoded.
-        """
+        """As of `Cache`."""
         self._noted: dict[str, float] = {}
         """When each object was last read singly; a poll begun earlier must not overwrite it."""
 

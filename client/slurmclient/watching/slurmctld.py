@@ -34,7 +34,6 @@ class Calls(Protocol):
         Raises:
             SlurmError: As `slurmclient.errors` classifies it.
         """
-        ...
 
 
 class Statistics(Struct, frozen=True):

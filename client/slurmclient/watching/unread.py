@@ -72,10 +72,7 @@ class LikelyInterest:
 
 
 def may_hide_a_job(unread: Iterable[UnreadJob], *, arrays: bool) -> bool:
-    """Check whether there is a job of which not even the owner could be decoded.
-
-    arrays: include records of arrays.
-    """
+    """Check whether there is a job, or with `arrays` a record of one, of which not even the owner could be decoded."""
     return any(
         job.states is None and job.owner is None and (arrays or not job.is_of_array)
         for job in unread

@@ -107,10 +107,7 @@ class Listing(list[T]):
 
 
 class Answer(Struct, frozen=True):
-    """The fields that any answer may have.
-
-    `job_id` is among them because an answer with `errors` and a job id means a submitted job.
-    """
+    """The fields that any answer may have: one with `errors` and a `job_id` means a submitted job."""
 
     errors: list[Problem] | None = None
     warnings: list[Remark] | None = None

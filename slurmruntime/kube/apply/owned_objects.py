@@ -24,7 +24,6 @@ class ObjectOwner:
     uid: str
     """The uid of their controlling owner."""
     manager: str
-    """Our field manager."""
     takes_over: bool
     """See `ownership.judge`."""
 

@@ -36,7 +36,7 @@ class Credentials:
         reload: Callable[[], Awaitable[Connection]],
         monotonic: Callable[[], float],
     ) -> None:
-        self._connection = connection
+        self.connection = connection
         self._reload = reload
         self._monotonic = monotonic
         self._loaded_at = monotonic()
@@ -71,45 +71,29 @@ class Credentials:
             ) from error
         return cls(connection, reload, monotonic)
 
-    @property
-    def server(self) -> str:
-        """`https://host:port`, without a trailing slash."""
-        return self._connection.server
-
-    @property
-    def server_name(self) -> str | None:
-        """Name expected in the server's certificate (`tls-server-name`); None: the host."""
-        return self._connection.server_name
-
-    @property
-    def proxy(self) -> str | None:
-        """Proxy to use (`proxy-url`); None: connect directly."""
-        return self._connection.proxy
-
     async def authorization(self) -> str:
         """Return the Authorization header; "" if the client certificate authenticates us."""
         if self._monotonic() - self._loaded_at >= _RELOAD_AFTER_S:
             return await self.renewed()
-        return self._connection.authorization
+        return self.connection.authorization
 
     async def renewed(self) -> str:
         """Reload everything and return the header; what cannot be reloaded stays in use."""
         self._loaded_at = self._monotonic()
         try:
-            self._connection = await self._reload()
-            self._renew_tls()
+            self.connection = await self._reload()
+            if _of_tls(self.connection) != _of_tls(self._tls_of):
+                # Trust and present what the files contain now, and no CA that was removed from them.
+                self.tls = _context(self.connection)
+                self._tls_of = self.connection
         except (Unloadable, ConfigurationError) as error:
             import structlog  # noqa: PLC0415  # it brings rich and pygments, 0.1 s of every command
 
             _log = structlog.get_logger()
-            _log.warning("credentials.reload_failed", server=self.server, error=str(error))
-        return self._connection.authorization
-
-    def _renew_tls(self) -> None:
-        """Trust and present what the files contain now; a CA that was removed from them is no longer trusted."""
-        if _of_tls(self._connection) != _of_tls(self._tls_of):
-            self.tls = _context(self._connection)
-            self._tls_of = self._connection
+            _log.warning(
+                "credentials.reload_failed", server=self.connection.server, error=str(error)
+            )
+        return self.connection.authorization
 
 
 async def _of_file(path: str) -> Connection:

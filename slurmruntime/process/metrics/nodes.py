@@ -43,6 +43,4 @@ class AgentMetrics:
 
     def looked(self, pods: dict[str, int]) -> None:
         """Record how many pods have which cores."""
-        self._pods.clear()
-        for cores, count in pods.items():
-            self._pods.labels(cores).set(count)
+        set_all(self._pods, pods)

@@ -36,12 +36,9 @@ class SlurmMetrics:
 
     def watch_token(self, expires_at: Callable[[], datetime | None]) -> None:
         """Call `expires_at` for the expiry of the Slurm token at every scrape."""
-
-        def timestamp() -> float:
-            ends_at = expires_at()
-            return math.inf if ends_at is None else ends_at.timestamp()
-
-        self._token_expires_s.set_function(timestamp)
+        self._token_expires_s.set_function(
+            lambda: ends_at.timestamp() if (ends_at := expires_at()) else math.inf
+        )
 
 
 class KubeMetrics:

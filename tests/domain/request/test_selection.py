@@ -126,13 +126,15 @@ def test_a_cordon_counts_as_its_taint_once() -> None:
 def test_nodes_with_the_same_labels_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand nodes in three zones take three comparisons with each term, not a thousand."""
     compared: list[str] = []
-    holds = affinity._requirement_holds
+    holds = affinity._holds
 
-    def counted(each: affinity._Requirement, labels: Mapping[str, str]) -> bool:
+    def counted(
+        each: affinity.Requirement, values: frozenset[str], labels: Mapping[str, str]
+    ) -> bool:
         compared.append(each.key)
-        return holds(each, labels)
+        return holds(each, values, labels)
 
-    monkeypatch.setattr(affinity, "_requirement_holds", counted)
+    monkeypatch.setattr(affinity, "_holds", counted)
     pod = build.pod(node_terms=tuple(term(("zone", "In", f"z{n}")) for n in range(50)))
     nodes = [build.kube_node(f"k{n}", labels={"zone": f"z{n % 3 + 48}"}) for n in range(1000)]
     selector = affinity.Selector(pod.node_terms, pod.node_selector)

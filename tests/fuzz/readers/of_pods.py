@@ -49,7 +49,7 @@ def _own_keys(text: str) -> object:
 
 def _compared(text: str) -> object:
     requirement = affinity.Requirement(key="a", operator="Gt", values=(text,))
-    return affinity._compares(text, affinity._Requirement(requirement))
+    return affinity._compares(text, requirement)
 
 
 READERS: tuple[Reader, ...] = (
