@@ -11,7 +11,7 @@ _INTRODUCTION = """\
 
 <!-- Generated: python -m docs.generate.nodeset_lifecycle > docs/nodeset-lifecycle.md -->
 
-One pure function decides what to do for a worker of a NodeSet: `slurmoperator.workers.table.decide(facts, policy)`. The controller of NodeSets carries out what it says ([operator.md](operator.md)).
+One pure function decides what to do for a worker of a NodeSet: `slurmoperator.workers.table.decide(facts)`. The controller of NodeSets carries out what it says ([operator.md](operator.md)).
 It remembers nothing. Each time, it looks up a cell of the table below: the row is what the pod *is* and whether it is wanted,
 the column is what Slurm *surely says* of its node.
 """

@@ -27,11 +27,6 @@ class RemovalCandidate:
     """When its last job reaches its time limit; None without jobs or a known limit."""
     is_cordoned: bool = False
 
-    @property
-    def was_chosen(self) -> bool:
-        """Whether it was chosen before: it stays chosen, or drains would wander endlessly."""
-        return self.is_drained_as(SCALED_IN)
-
     def is_drained_as(self, why: str) -> bool:
         """Check whether we have drained it for this reason."""
         node = self.seen.node
@@ -58,7 +53,7 @@ def order(candidate: RemovalCandidate) -> tuple[object, ...]:
     return (
         not is_gone,
         pod.stage is not PodStage.UNSTARTED,
-        not candidate.was_chosen,
+        not candidate.is_drained_as(SCALED_IN),  # it stays chosen, or drains would wander endlessly
         seen.is_sure,
         not candidate.is_drained_as(REPLACED),
         seen.has_jobs,

@@ -7,10 +7,8 @@ had taken effect. A write whose reply was lost may still take effect for a while
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from slurmoperator.workers.situation import WorkerObservation
+from slurmoperator.workers.situation import BUSY, WorkerObservation
 from slurmruntime.model.nodes import SlurmNodeFacts
-
-_BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +87,7 @@ class WorkerReadings:
         return (
             node is not None
             and "DRAIN" in node.states
-            and not node.states & _BUSY
+            and not node.states & BUSY
             and name not in reading.with_jobs
             and self._is_after(name, reading)
         )

@@ -2,7 +2,6 @@
 
 import enum
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Final
 
 from slurmruntime.model.nodes import SlurmNodeFacts
@@ -70,12 +69,3 @@ class WorkerFacts:
         """Our reason to drain it; "" without one."""
         why = self.goes or self.cordoned
         return f"{REASON_PREFIX}{why}" if why else ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerPolicy:
-    """The settings that decisions depend on."""
-
-    requeue_after: timedelta = timedelta(seconds=5)
-    quiet_readings: int = 2
-    """Consecutive readings that must show a node without jobs before its pod is deleted."""

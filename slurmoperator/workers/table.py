@@ -7,14 +7,16 @@ Slurm node; the cells are functions of `rules`. docs/nodeset-lifecycle.md is gen
 import enum
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import assert_never
+from typing import Final, assert_never
 
 from slurmoperator.workers import rules
 from slurmoperator.workers.actions import WorkerDecision
-from slurmoperator.workers.rules import WorkerCase
-from slurmoperator.workers.situation import BUSY, PodStage, WorkerFacts, WorkerPolicy
+from slurmoperator.workers.situation import BUSY, PodStage, WorkerFacts
 
-WorkerRule = Callable[[WorkerCase], WorkerDecision]
+WorkerRule = Callable[[WorkerFacts], WorkerDecision]
+
+_QUIET_READINGS: Final = 2
+"""Consecutive readings that must show a node without jobs before its pod is deleted."""
 
 
 class WorkerRow(enum.Enum):
@@ -110,9 +112,9 @@ TABLE: Mapping[WorkerRow, Mapping[WorkerColumn, WorkerRule]] = MappingProxyType(
 )
 
 
-def decide(facts: WorkerFacts, policy: WorkerPolicy) -> WorkerDecision:
+def decide(facts: WorkerFacts) -> WorkerDecision:
     """Return what to do next for this worker."""
-    return TABLE[row_of(facts)][column_of(facts, policy)](WorkerCase(facts=facts, policy=policy))
+    return TABLE[row_of(facts)][column_of(facts)](facts)
 
 
 def row_of(facts: WorkerFacts) -> WorkerRow:
@@ -134,7 +136,7 @@ def row_of(facts: WorkerFacts) -> WorkerRow:
             assert_never(facts.pod.stage)
 
 
-def column_of(facts: WorkerFacts, policy: WorkerPolicy) -> WorkerColumn:
+def column_of(facts: WorkerFacts) -> WorkerColumn:
     """Derive what Slurm reliably says."""
     seen = facts.seen
     if not seen.is_sure:
@@ -146,7 +148,7 @@ def column_of(facts: WorkerFacts, policy: WorkerPolicy) -> WorkerColumn:
     if "DRAIN" in states and "UNDRAIN" not in states:
         if is_busy:
             return WorkerColumn.DRAINING
-        is_quiet = seen.quiet_readings >= policy.quiet_readings
+        is_quiet = seen.quiet_readings >= _QUIET_READINGS
         return WorkerColumn.DRAINED if is_quiet else WorkerColumn.SETTLING
     if "DOWN" in states:
         return WorkerColumn.DOWN

@@ -22,9 +22,7 @@ class UpdateCandidate:
 
     worker: RemovalCandidate
     is_current: bool
-    """It was made from the current template."""
     is_available: bool
-    """It has been ready for long enough."""
 
     @property
     def is_old(self) -> bool:
@@ -55,13 +53,11 @@ def to_replace(
 ) -> frozenset[str]:
     """Return the names of the workers to replace now.
 
-    Replacing a worker that never started costs nothing. Of the others, no more are under way than
-    may be away: a worker counts from its drain until its successor takes jobs, so a template that
-    does not work stops there. Workers that are away anyway go first, then idle ones.
+    Replacing a worker that never started costs nothing. Of the others, no more are under way than may be away: a worker counts from its
+    drain until its successor takes jobs, so a template that does not work stops there. Workers that are away anyway go first, then idle ones.
 
     Args:
-        candidates: the workers that should stay, with the old or the new template.
-        missing: how many workers have no pod.
+        candidates: the workers that should stay, with the old or the new template; `missing` others have no pod.
         most_away: how many may be away at once.
     """
     members = list(candidates)
@@ -72,17 +68,11 @@ def to_replace(
     known = [member for member in started if member.worker.seen.is_sure]
     chosen = [member for member in known if member.worker.is_drained_as(REPLACED)]
     others = [member for member in known if not member.worker.is_drained_as(REPLACED)]
-    broken = sorted((other for other in others if other.is_away), key=_cordoned_last)
-    serving = sorted((other for other in others if not other.is_away), key=_idle_first)
+    others.sort(key=lambda other: choosing.order(other.worker))
+    broken = [other for other in others if other.is_away]
+    # A successor may find no place while its Kubernetes node is cordoned.
+    broken.sort(key=lambda other: other.worker.is_cordoned)
+    serving = [other for other in others if not other.is_away]
     room = most_away - missing - len(renewed) - len(chosen) - (len(started) - len(known))
     going = [*unstarted, *chosen, *broken[: max(room, 0)], *serving[: max(room - len(broken), 0)]]
     return frozenset(member.worker.name for member in going)
-
-
-def _idle_first(candidate: UpdateCandidate) -> tuple[object, ...]:
-    return choosing.order(candidate.worker)
-
-
-def _cordoned_last(candidate: UpdateCandidate) -> tuple[object, ...]:
-    # A successor may find no place while its Kubernetes node is cordoned.
-    return (candidate.worker.is_cordoned, *choosing.order(candidate.worker))

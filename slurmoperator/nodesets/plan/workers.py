@@ -20,7 +20,6 @@ from slurmoperator.workers.situation import (
     PodStage,
     WorkerFacts,
     WorkerObservation,
-    WorkerPolicy,
 )
 from slurmoperator.workers.updating import UpdateCandidate
 from slurmruntime.values.ids import SlurmNode
@@ -32,7 +31,6 @@ _LONGEST_REASON: Final = 200
 _UNFIT: Final = re.compile(r"[^ -~]|[\"'\\]")
 """Characters that a reason in Slurm may not contain, or that it does not return unchanged."""
 _UNSURE: Final = WorkerObservation(is_sure=False)
-_POLICY: Final = WorkerPolicy()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +60,6 @@ class Case:
     leaving: Mapping[str, str]
     """The uids of the pods to remove, however many workers there are, and why."""
     desired: int
-    """How many workers there should be."""
     may_replace: bool
     """Pods can be made from its template: otherwise no outdated worker is replaced."""
     is_outdated: bool
@@ -102,7 +99,9 @@ def case_of(facts: NodeSetFacts) -> Case:
     desired = len(nodes.hosts) if nodes is not None else facts.node_set.spec.replicas
     desired = 0 if facts.is_leaving else desired
     leaving = _leaving(facts, nodes, existing)
-    may_replace = facts.refusal is None and facts.is_revision_stored and not facts.template_fault
+    may_replace = (
+        facts.prepared.refusal is None and facts.prepared.is_stored and not facts.template_fault
+    )
     is_outdated = (
         may_replace
         and not facts.is_leaving
@@ -160,7 +159,6 @@ def _seems_idle(facts: NodeSetFacts, pod: PodFacts) -> bool:
 
 
 def _scaled_in(case: Case) -> dict[str, str]:
-    """Return the uids of the pods of surplus numbered workers, and why."""
     if case.nodes is not None or case.facts.is_leaving:
         return {}
     numbered = [(key, pod) for key, pod in case.existing if isinstance(key, int)]
@@ -171,7 +169,6 @@ def _scaled_in(case: Case) -> dict[str, str]:
 
 
 def _to_replace(case: Case, leaving: Mapping[str, str]) -> frozenset[str]:
-    """Return the uids of the pods of workers to replace now, of those that stay."""
     if not case.is_outdated:
         return frozenset()
     spec = case.facts.node_set.spec
@@ -230,12 +227,12 @@ def _existing_worker(case: Case, key: WorkerKey, pod: PodFacts, why: Mapping[str
         cordoned=_cordoned(case.facts, pod),
         is_guarded=case.facts.node_set.spec.workload_disruption_protection,
     )
-    return Worker(key=key, pod=pod, facts=facts, decision=table.decide(facts, _POLICY))
+    return Worker(key=key, pod=pod, facts=facts, decision=table.decide(facts))
 
 
 def _missing_worker(case: Case, key: WorkerKey) -> Worker:
     facts = WorkerFacts(name=host_name(case.facts.node_set, key), pod=None, seen=_UNSURE)
-    return Worker(key=key, pod=None, facts=facts, decision=table.decide(facts, _POLICY))
+    return Worker(key=key, pod=None, facts=facts, decision=table.decide(facts))
 
 
 def _cordoned(facts: NodeSetFacts, pod: PodFacts) -> str:

@@ -69,7 +69,7 @@ MUTANTS = [
     PlanMutant(
         name="replaces workers though the template is not stored",
         file="plan/workers.py",
-        before=" and facts.is_revision_stored",
+        before=" and facts.prepared.is_stored",
         after="",
     ),
     PlanMutant(
@@ -79,7 +79,7 @@ MUTANTS = [
     ),
     PlanMutant(
         name="counts the volumes of a refused NodeSet as unneeded",
-        before="is_sure = facts.refusal is None",
+        before="is_sure = facts.prepared.refusal is None",
         after="is_sure = True",
     ),
     PlanMutant(

@@ -35,7 +35,7 @@ MUTANTS = [
     ),
     WorkerMutant(
         name="believes one reading",
-        before="is_quiet = seen.quiet_readings >= policy.quiet_readings",
+        before="is_quiet = seen.quiet_readings >= _QUIET_READINGS",
         after="is_quiet = seen.quiet_readings >= 1",
     ),
     WorkerMutant(

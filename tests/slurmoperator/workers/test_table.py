@@ -28,13 +28,11 @@ from slurmoperator.workers.situation import (
     WorkerFacts,
     WorkerObservation,
     WorkerPod,
-    WorkerPolicy,
 )
 from slurmoperator.workers.table import WorkerColumn, WorkerRow
 from slurmruntime.model.nodes import SlurmNodeFacts
 from slurmruntime.values.ids import SlurmNode
 
-POLICY = WorkerPolicy()
 OURS = f"{REASON_PREFIX}{SCALED_IN}"
 CORDONED = f"{REASON_PREFIX}cordoned"
 RELEASED = ReleaseWorker(uid="u1", resource_version="7")
@@ -70,7 +68,7 @@ def facts(
 
 
 def acted(given: WorkerFacts) -> tuple[WorkerAction, ...]:
-    return table.decide(given, POLICY).actions
+    return table.decide(given).actions
 
 
 @pytest.mark.parametrize(
@@ -168,9 +166,9 @@ def test_where_evictions_are_welcome_nothing_is_protected_or_released() -> None:
 
 
 def test_after_doubt_it_is_looked_at_again() -> None:
-    assert table.decide(facts(UNKNOWN), POLICY).retry_after
-    assert table.decide(facts(MISSING), POLICY).retry_after
-    assert table.decide(facts(), POLICY).retry_after is None
+    assert table.decide(facts(UNKNOWN)).retry_after
+    assert table.decide(facts(MISSING)).retry_after
+    assert table.decide(facts()).retry_after is None
 
 
 def test_nothing_but_proof_deletes_a_worker_that_runs() -> None:

@@ -22,13 +22,11 @@ from slurmoperator.workers.situation import (
     PodStage,
     WorkerFacts,
     WorkerPod,
-    WorkerPolicy,
 )
 from slurmoperator.workers.updating import UpdateCandidate
 from tests.slurmoperator.workers.slurm_node import Node
 
 LOST_REPLY_S = 10.0
-POLICY = WorkerPolicy()
 CORDON = "cordoned in Kubernetes"
 MOST = 4
 MOST_AWAY = 2
@@ -223,7 +221,7 @@ class World:
     def look(self) -> None:
         try:
             for facts in self.facts():
-                for action in table.decide(facts, POLICY).actions:
+                for action in table.decide(facts).actions:
                     self.carry_out(int(facts.name.rpartition("-")[2]), facts, action)
         except Died:
             self.die()
