@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from itertools import islice
 from typing import Any, Final, assert_never
 
 import structlog
@@ -76,7 +75,6 @@ class NodeSetActuator:
         templates: WorkerTemplates,
         monotonic: Callable[[], float],
     ) -> None:
-        """Nothing is known yet of what earlier leaders wrote."""
         self._kube = kube
         self._pods = pods
         self._views = views
@@ -90,10 +88,7 @@ class NodeSetActuator:
         self._windows = UpdateWindows(monotonic)
 
     async def act(self, facts: NodeSetFacts, plan: NodeSetPlan, outcome: Outcome) -> Outcome:
-        """Carry out a plan, step by step; a step that fails does not stop the others.
-
-        outcome: what came of the preparation.
-        """
+        """Carry out a plan after its preparation, whose outcome this is, step by step; a step that fails does not stop the others."""
         for step in plan.steps:
             try:
                 outcome += await self._carry_out(step, facts)
@@ -141,7 +136,8 @@ class NodeSetActuator:
     async def _act_on_workers(self, busy: Sequence[Worker], controller: str) -> Outcome:
         """Carry out the actions of existing workers; a failure affects only its own worker."""
         failures: list[PeerError] = []
-        for chunk in _chunks(busy, _AT_ONCE):
+        for start in range(0, len(busy), _AT_ONCE):
+            chunk = busy[start : start + _AT_ONCE]
             failures += await _together(self._act_on(worker, controller) for worker in chunk)
         return Outcome(failures=tuple(failures))
 
@@ -149,10 +145,12 @@ class NodeSetActuator:
         bodies: list[_Body] = []
         for worker in workers:
             try:
-                body = self._templates(facts.node_set, worker.key, facts.key_step)
+                body = self._templates(facts.node_set, worker.key, facts.prepared.key_step)
             except faults.Refusal as error:
                 return Outcome(refused=error.text)
-            pod = worker_bodies.pod_body(facts.node_set, worker, body, digest=facts.revision)
+            pod = worker_bodies.pod_body(
+                facts.node_set, worker, body, digest=facts.prepared.revision
+            )
             name = f"{facts.node_set.metadata.namespace}/{pod['metadata']['name']}"
             bodies.append((worker.key, name, pod))
         new = [body for body in bodies if not self._written.of(body[1], "")]
@@ -185,14 +183,17 @@ class NodeSetActuator:
     async def _act_on(self, worker: Worker, controller: str) -> None:
         """Carry out one worker's actions in order, stopping at the first that fails."""
         pod = worker.pod.version if worker.pod else None
-        if pod is None or self._is_awaited(pod):
+        if pod is None:
+            return
+        meta = pod.metadata
+        if self._written.of(meta.full_name, meta.resource_version) is not None:
             return
         for action in worker.decision.actions:
             await self._act_once(worker, pod, action, controller)
             _log.info(
                 "worker.acted",
                 action=type(action).__name__,
-                pod=pod.metadata.full_name,
+                pod=meta.full_name,
                 reason=worker.decision.reason,
             )
 
@@ -228,33 +229,17 @@ class NodeSetActuator:
         try:
             await request
             is_lost = False
-        except LostReply:
-            raise
-        except PEER_ERRORS:
-            is_lost = False
+        except PEER_ERRORS as error:
+            is_lost = isinstance(error, LostReply)
             raise
         finally:
             view.wrote(node, is_lost=is_lost)
 
-    def _is_awaited(self, pod: WorkerPodObject) -> bool:
-        meta = pod.metadata
-        return self._written.of(meta.full_name, meta.resource_version) is not None
-
 
 async def _together(actions: Iterable[Any]) -> list[PeerError]:
-    """Run actions concurrently and return their failures.
-
-    Raises:
-        Exception: one failed with something other than a peer's error.
-    """
+    """Run actions concurrently and return the failures of peers; any other failure is raised."""
     results = await asyncio.gather(*actions, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException) and not isinstance(result, PeerError):
             raise result
     return [result for result in results if isinstance(result, PeerError)]
-
-
-def _chunks(items: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
-    rest = iter(items)
-    while chunk := list(islice(rest, size)):
-        yield chunk

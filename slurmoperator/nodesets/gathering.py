@@ -6,8 +6,14 @@ from typing import Any
 
 from slurmoperator.nodesets.conf_trials import ConfTrial, ConfTrials
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
-from slurmoperator.nodesets.plan.look import ConfInForce, NodeSetFacts, PodFacts, pod_facts
-from slurmoperator.nodesets.preparation import KeySteps, PreparationResult
+from slurmoperator.nodesets.plan.look import (
+    ConfInForce,
+    NodeSetFacts,
+    PodFacts,
+    PreparationResult,
+    pod_facts,
+)
+from slurmoperator.nodesets.preparation import KeySteps
 from slurmoperator.nodesets.views import WorkerViews
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject
@@ -44,7 +50,6 @@ class Neighbours:
     """What has to be known of a NodeSet before anything is prepared for it."""
 
     pods: tuple[PodFacts, ...]
-    """All pods that it owns."""
     others: tuple[NodeSetObject, ...]
     """The other NodeSets of its Slurm, whose workers may have the same names."""
     trial: ConfTrial | None
@@ -116,12 +121,7 @@ class NodeSetGathering:
         neighbours: Neighbours,
         prepared: PreparationResult,
     ) -> NodeSetFacts:
-        """Gather what the plan depends on.
-
-        Args:
-            neighbours: its pods, as of just now, and the other NodeSets of its Slurm.
-            prepared: what was prepared for it.
-        """
+        """Gather what the plan depends on, of a NodeSet whose neighbours were read just now."""
         node_set, pods = conf.node_set, neighbours.pods
         return NodeSetFacts(
             conf=conf,
@@ -131,11 +131,7 @@ class NodeSetGathering:
             unreadable_nodes=frozenset(self._kube_nodes.unreadable.values()),
             others=neighbours.others,
             hosts=self._hosts(node_set) if is_on_nodes(node_set) else {},
-            revision=prepared.revision,
-            collisions=prepared.collisions,
-            is_revision_stored=prepared.is_stored,
-            key_step=prepared.key_step,
-            refusal=prepared.refusal,
+            prepared=prepared,
             template_fault=self._template_fault(node_set, pods, prepared),
             now=self._clock.now(),
         )

@@ -12,8 +12,7 @@ from slurmoperator.nodesets import names
 from slurmoperator.nodesets.actuator import NodeSetActuator
 from slurmoperator.nodesets.gathering import NodeSetCaches, NodeSetGathering, WorkerSource
 from slurmoperator.nodesets.nodeset import NODE_SET, WatchedNodeSet
-from slurmoperator.nodesets.plan import planning, status
-from slurmoperator.nodesets.plan.admission import admit
+from slurmoperator.nodesets.plan import admission, planning, status
 from slurmoperator.nodesets.plan.look import Objection, Outcome
 from slurmoperator.nodesets.plan.placing import HOST_ANNOTATION
 from slurmoperator.nodesets.preparation import NodeSetPreparation
@@ -84,16 +83,15 @@ class NodeSetLoop(Keys[str]):
             await self._controller.run(stop, workers=workers)
 
     async def reconcile(self, key: str) -> timedelta | None:
-        """Reconcile one NodeSet.
-
-        Return the delay until the next time, unless an event comes first.
+        """Reconcile one NodeSet; return the delay until the next time if no event comes first.
 
         Raises:
             PeerError: try again after a back-off.
         """
         watched = self._node_sets.get(key)
         if watched is None:
-            self._forget(key)
+            self._views.forget(key)
+            self._gathering.forget(key)
             return None
         bind_contextvars(node_set=watched.metadata.full_name)
         try:
@@ -108,10 +106,6 @@ class NodeSetLoop(Keys[str]):
             _log.debug("nodeset.gone_already")
             return None
 
-    def _forget(self, key: str) -> None:
-        self._views.forget(key)
-        self._gathering.forget(key)
-
     async def _refuse(self, watched: WatchedNodeSet, refusal: Objection) -> None:
         """Report a NodeSet that is invalid or not ours; release it if it is deleted and empty."""
         meta = watched.metadata
@@ -125,8 +119,9 @@ class NodeSetLoop(Keys[str]):
 
     async def _reconcile(self, watched: WatchedNodeSet, parsed: NodeSetObject) -> timedelta | None:
         neighbours = self._gathering.neighbours(parsed)
-        admission = admit(parsed, neighbours.trial, neighbours.others)
-        node_set, pods = admission.conf.node_set, neighbours.pods
+        conf = admission.in_force(parsed, neighbours.trial)
+        refusal = admission.refusal(parsed, neighbours.others)
+        node_set, pods = conf.node_set, neighbours.pods
         if parsed.metadata.deletion_timestamp is not None:
             if watched.is_orphaning or not NODE_SET.has_finalizer(watched):
                 return None
@@ -134,13 +129,14 @@ class NodeSetLoop(Keys[str]):
                 await self._actuator.clean_up(node_set)
                 await NODE_SET.remove_finalizer(self._kube, watched)
                 return None
-        elif admission.refusal is not None and not pods:
-            await self._refuse(watched, admission.refusal)
+        elif refusal is not None and not pods:
+            await self._refuse(watched, refusal)
             return None
         else:
             watched = await NODE_SET.add_finalizer(self._kube, self._node_sets, watched)
-        prepared = await self._preparation.prepare(admission, {pod.revision for pod in pods})
-        facts = self._gathering.gather(admission.conf, neighbours, prepared)
+        in_use = {pod.revision for pod in pods}
+        prepared = await self._preparation.prepare(conf, refusal, in_use)
+        facts = self._gathering.gather(conf, neighbours, prepared)
         plan = planning.plan(facts)
         self._views.follow(node_set.controller, node_set.metadata.uid, plan.follow)
         outcome = await self._actuator.act(facts, plan, prepared.outcome)

@@ -1,10 +1,8 @@
 """What has to exist before the workers of a NodeSet: the objects that they need, and the revision that they are made from."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 
-from slurmoperator.nodesets.plan.admission import Admission
-from slurmoperator.nodesets.plan.look import Objection, Outcome
+from slurmoperator.nodesets.plan.look import ConfInForce, Objection, Outcome, PreparationResult
 from slurmoperator.nodesets.revisions.storing import NodeSetRevisions
 from slurmoperator.objects.labels import MANAGER, TAKE_OVER_ANNOTATION, takes_over
 from slurmoperator.objects.nodeset import NodeSetObject
@@ -23,24 +21,6 @@ KeySteps = Callable[[NodeSetObject], int]
 """Returns the version of the daemons' key that new workers get: see `slurmoperator.keys.rings`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparationResult:
-    """The result of a preparation."""
-
-    revision: str
-    """The hash of its template."""
-    collisions: int
-    """How often another template already had the hash."""
-    is_stored: bool = True
-    """The revision is stored: otherwise no worker is replaced."""
-    key_step: int = 0
-    """The version of the daemons' key, which is part of the revision."""
-    refusal: Objection | None = None
-    """Why it gets no new workers, such as an object of another owner that they would need."""
-    outcome: Outcome = field(default_factory=Outcome)
-    """What failed."""
-
-
 class NodeSetPreparation:
     """Prepares NodeSets, during one term of leadership."""
 
@@ -53,16 +33,19 @@ class NodeSetPreparation:
         """Whether its objects are as they should be, by the NodeSet's uid, for their digest."""
         self._revisions = NodeSetRevisions(kube, monotonic)
 
-    async def prepare(self, admission: Admission, in_use: Collection[str]) -> PreparationResult:
+    async def prepare(
+        self, conf: ConfInForce, refusal: Objection | None, in_use: Collection[str]
+    ) -> PreparationResult:
         """Apply its objects, before workers are created, as these are protected from birth; and store its revision.
 
         Args:
+            refusal: why it gets no workers, as far as is known.
             in_use: the hashes of the templates that its pods were made from.
 
         Raises:
             KubeError: the objects could not be read.
         """
-        node_set = admission.conf.node_set
+        node_set = conf.node_set
         if node_set.metadata.deletion_timestamp is not None:
             before = node_set.status  # Kubernetes deletes the revisions after the NodeSet
             return PreparationResult(
@@ -78,7 +61,7 @@ class NodeSetPreparation:
             collisions=revision.collisions,
             is_stored=revision.failure is None,
             key_step=key_step,
-            refusal=admission.refusal or objection or admission.conf.refusal,
+            refusal=refusal or objection or conf.refusal,
             outcome=outcome,
         )
 

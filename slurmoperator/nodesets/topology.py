@@ -27,7 +27,6 @@ _RETRY: Final = timedelta(seconds=60)
 _SHOWS: Final = timedelta(seconds=10)
 """How long it may take until a reading of Slurm shows a move."""
 _LONGEST: Final = 1024
-"""How many characters an annotation may have."""
 _LONGEST_MESSAGE: Final = 200
 
 

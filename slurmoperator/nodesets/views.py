@@ -35,11 +35,7 @@ class WorkerViews:
     def __init__(
         self, opens: OpensSlurm, *, clock: Clock, wake: Callable[[str], None], set_aside: Oddities
     ) -> None:
-        """Create it without reading anything.
-
-        Args:
-            wake: called with the key of a NodeSet when something that concerns it has changed.
-        """
+        """Create it without reading anything. It wakes a NodeSet, by its key, when something that concerns it has changed."""
         self._opens = opens
         self._set_aside = set_aside
         self._clock = clock

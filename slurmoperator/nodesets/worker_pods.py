@@ -149,8 +149,8 @@ async def protect(client: KubeClient, pod: WorkerPodObject) -> WorkerPodObject:
         Conflict: another pod has its name.
         NotFound: it is gone.
     """
-    add: dict[str, object] = {"op": "add", "path": _PROTECTED, "value": "true"}
-    return await _patch(client, pod, [_test_uid(pod.metadata.uid), add])
+    add = {"op": "add", "path": _PROTECTED, "value": "true"}
+    return await _patch(client, pod, [_test_uid(pod.metadata.uid), add], JSON_PATCH)
 
 
 async def release(
@@ -162,8 +162,9 @@ async def release(
         Conflict: it has changed since it was read.
         NotFound: it is gone.
     """
-    same: dict[str, object] = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
-    return await _patch(client, pod, [_test_uid(uid), same, {"op": "remove", "path": _PROTECTED}])
+    same = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
+    operations = [_test_uid(uid), same, {"op": "remove", "path": _PROTECTED}]
+    return await _patch(client, pod, operations, JSON_PATCH)
 
 
 async def patch_status(
@@ -175,23 +176,19 @@ async def patch_status(
         Conflict: another pod has its name.
         NotFound: it is gone.
     """
-    path = f"{paths.pod(pod.metadata.namespace, pod.metadata.name)}/status"
-    return WORKER_PODS.read(
-        await client.request("PATCH", path, body=patch, content_type=STRATEGIC_MERGE_PATCH)
-    )
+    return await _patch(client, pod, patch, STRATEGIC_MERGE_PATCH, "/status")
 
 
-def _test_uid(uid: str) -> dict[str, object]:
+def _test_uid(uid: str) -> dict[str, str]:
     return {"op": "test", "path": "/metadata/uid", "value": uid}
 
 
 async def _patch(
-    client: KubeClient, pod: WorkerPodObject, operations: list[dict[str, object]]
+    client: KubeClient, pod: WorkerPodObject, body: Any, content_type: str, below: str = ""
 ) -> WorkerPodObject:
-    path = paths.pod(pod.metadata.namespace, pod.metadata.name)
-    return WORKER_PODS.read(
-        await client.request("PATCH", path, body=operations, content_type=JSON_PATCH)
-    )
+    path = paths.pod(pod.metadata.namespace, pod.metadata.name) + below
+    answer = await client.request("PATCH", path, body=body, content_type=content_type)
+    return WORKER_PODS.read(answer)
 
 
 async def delete(client: KubeClient, pod: WorkerPodObject, *, uid: str, version: str) -> None:

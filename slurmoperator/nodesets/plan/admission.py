@@ -1,7 +1,6 @@
 """Whether a NodeSet may have workers at all, and with which `extraConf`: pure, and known before anything is created for it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -10,39 +9,18 @@ from slurmoperator.nodesets.conf_trials import ConfTrial
 from slurmoperator.nodesets.plan import placing
 from slurmoperator.nodesets.plan.look import ConfInForce, Objection
 from slurmoperator.objects.nodeset import NodeSetObject
+from slurmoperator.objects.parts import Truth, condition_of
 from slurmoperator.objects.workers import is_on_nodes, namesakes
-from slurmruntime.crd.conditions import ObjectCondition
 from slurmruntime.values import faults
 
 _LONGEST: Final = 200
 _PENDING: Final = "slurmctld has not checked it yet"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
-    """What is known of a NodeSet from its specification alone."""
-
-    conf: ConfInForce
-    """The NodeSet with the `extraConf` that workers get."""
-    refusal: Objection | None
-    """Why it gets no workers; None if it does, or if it is being deleted."""
-
-
-def admit(
-    node_set: NodeSetObject, trial: ConfTrial | None, others: Iterable[NodeSetObject]
-) -> Admission:
-    """Admit a NodeSet or refuse it.
-
-    Args:
-        trial: whether slurmctld accepts its `extraConf`; None if that has not been tried.
-        others: the other NodeSets of its Slurm.
-    """
-    conf = in_force(node_set, trial)
-    is_leaving = node_set.metadata.deletion_timestamp is not None
-    return Admission(conf=conf, refusal=None if is_leaving else _refusal(node_set, others))
-
-
-def _refusal(node_set: NodeSetObject, others: Iterable[NodeSetObject]) -> Objection | None:
+def refusal(node_set: NodeSetObject, others: Iterable[NodeSetObject]) -> Objection | None:
+    """Return why a NodeSet gets no workers, from its specification and the other NodeSets of its Slurm; None if it is being deleted."""
+    if node_set.metadata.deletion_timestamp is not None:
+        return None
     try:
         if is_on_nodes(node_set):
             placing.constraints_of(node_set)
@@ -55,7 +33,7 @@ def _refusal(node_set: NodeSetObject, others: Iterable[NodeSetObject]) -> Object
 
 
 def in_force(node_set: NodeSetObject, trial: ConfTrial | None) -> ConfInForce:
-    """Return the `extraConf` that workers get: the last accepted one until the present one is."""
+    """Return the `extraConf` that workers get: the last accepted one until the present one is. `trial` is None before the first."""
     requested, accepted = node_set.spec.extra_conf, node_set.status.accepted_conf
     is_good = trial is not None and trial.is_known and not trial.words
     if is_good or requested == accepted or not requested.strip():
@@ -69,27 +47,20 @@ def in_force(node_set: NodeSetObject, trial: ConfTrial | None) -> ConfInForce:
     fallback = (
         "" if accepted is None else f"; workers keep the last accepted value: {_shown(accepted)}"
     )
+    truth: Truth
     if trial is None:
-        old = _last_condition(node_set)
-        if old is not None:
+        truth, reason, text = "Unknown", "NotTried", f"{_PENDING}{fallback}"
+        old = condition_of(node_set.status.conditions, "Configured")
+        # The last condition holds if it is about exactly this `extraConf`.
+        is_same = old and old.observed_generation == node_set.metadata.generation
+        if old and is_same and old.status != "True":
             truth, reason, text = old.status, old.reason, old.message
-        else:
-            truth, reason, text = "Unknown", "NotTried", f"{_PENDING}{fallback}"
     elif trial.is_known:
         truth, reason = "False", "Refused"
         text = f"spec.extraConf, {_shown(requested)}: slurmctld says: {trial.words}{fallback}"
     else:
         truth, reason, text = "Unknown", "NotTried", f"{trial.words}{fallback}"
     return ConfInForce(node_set=effective, accepted=accepted, truth=truth, reason=reason, text=text)
-
-
-def _last_condition(node_set: NodeSetObject) -> ObjectCondition | None:
-    """Return the last condition about exactly this `extraConf`, if there is one."""
-    for condition in node_set.status.conditions:
-        if condition.type == "Configured" and condition.status != "True":
-            is_same = condition.observed_generation == node_set.metadata.generation
-            return condition if is_same else None
-    return None
 
 
 def _shown(conf: str) -> str:

@@ -6,12 +6,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal
 
 from slurmoperator.nodesets import names
 from slurmoperator.nodesets.pod_conditions import node_states
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject
+from slurmoperator.objects.parts import Truth
 from slurmoperator.objects.workers import OnNode, WorkerKey, is_on_nodes
 from slurmoperator.workers.situation import WorkerObservation, WorkerPod
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
@@ -40,7 +40,7 @@ class ConfInForce:
     """The NodeSet with the `extraConf` that workers get."""
     accepted: str | None
     """What slurmctld last accepted; None if nothing was ever tried."""
-    truth: Literal["True", "False", "Unknown"]
+    truth: Truth
     reason: str
     text: str
 
@@ -138,69 +138,6 @@ class SlurmFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeSetFacts:
-    """Everything that the plan for one NodeSet depends on."""
-
-    conf: ConfInForce
-    """The NodeSet with the `extraConf` that workers get."""
-    pods: tuple[PodFacts, ...]
-    """All pods that it owns."""
-    slurm: SlurmFacts
-    kube_nodes: Mapping[str, KubeNodeFacts] = field(default_factory=dict)
-    """The Kubernetes nodes of its pods and pins; all nodes if each fitting one gets a worker."""
-    unreadable_nodes: frozenset[str] = frozenset()
-    """Names of Kubernetes nodes that exist but cannot be read."""
-    others: tuple[NodeSetObject, ...] = ()
-    """The other NodeSets of its Slurm."""
-    hosts: Mapping[str, str] = field(default_factory=dict)
-    """The host names of all workers' pods in its namespace, and the name of another NodeSet's pod with that, or "".
-
-    Gathered only if each fitting Kubernetes node gets a worker.
-    """
-    revision: str
-    """The hash of its template."""
-    collisions: int = 0
-    """How often another template already had the hash."""
-    is_revision_stored: bool = True
-    key_step: int = 0
-    """The version of the daemons' key that new workers get."""
-    refusal: Objection | None = None
-    """Why it gets no workers, as far as is known before the plan."""
-    template_fault: str = ""
-    """Why no pod can be made from its template; not checked, and "", while all pods have it."""
-    now: datetime
-
-    @property
-    def node_set(self) -> NodeSetObject:
-        """The NodeSet with the `extraConf` that workers get."""
-        return self.conf.node_set
-
-    @property
-    def is_leaving(self) -> bool:
-        """Whether the NodeSet is being deleted."""
-        return self.node_set.metadata.deletion_timestamp is not None
-
-    @property
-    def is_on_nodes(self) -> bool:
-        """Whether there is one worker on each fitting Kubernetes node."""
-        return is_on_nodes(self.node_set)
-
-    def is_current(self, pod: PodFacts) -> bool:
-        """Check whether a pod was made from the template in force."""
-        return pod.revision == self.revision
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interest:
-    """What one NodeSet needs to know of its Slurm."""
-
-    nodes: frozenset[str]
-    """Wake it when one of them changes."""
-    jobs: bool
-    """It matters which of them have jobs: wake it at every reading that shows that."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ReservationStatus:
     """Content of the condition about the reservation in which workers are replaced."""
 
@@ -239,3 +176,74 @@ class Outcome:
             reservation=self.reservation or other.reservation,
             is_reservation_known=self.is_reservation_known or other.is_reservation_known,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparationResult:
+    """The result of a preparation."""
+
+    revision: str
+    collisions: int
+    """How often another template already had the hash."""
+    is_stored: bool = True
+    """The revision is stored: otherwise no worker is replaced."""
+    key_step: int = 0
+    """The version of the daemons' key, which is part of the revision."""
+    refusal: Objection | None = None
+    """Why it gets no new workers, such as an object of another owner that they would need."""
+    outcome: Outcome = field(default_factory=Outcome)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSetFacts:
+    """Everything that the plan for one NodeSet depends on."""
+
+    conf: ConfInForce
+    """The NodeSet with the `extraConf` that workers get."""
+    pods: tuple[PodFacts, ...]
+    """All pods that it owns."""
+    slurm: SlurmFacts
+    kube_nodes: Mapping[str, KubeNodeFacts] = field(default_factory=dict)
+    """The Kubernetes nodes of its pods and pins; all nodes if each fitting one gets a worker."""
+    unreadable_nodes: frozenset[str] = frozenset()
+    """Names of Kubernetes nodes that exist but cannot be read."""
+    others: tuple[NodeSetObject, ...] = ()
+    """The other NodeSets of its Slurm."""
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    """The host names of all workers' pods in its namespace, and the name of another NodeSet's pod with that, or "".
+
+    Gathered only if each fitting Kubernetes node gets a worker.
+    """
+    prepared: PreparationResult
+    template_fault: str = ""
+    """Why no pod can be made from its template; not checked, and "", while all pods have it."""
+    now: datetime
+
+    @property
+    def node_set(self) -> NodeSetObject:
+        """The NodeSet with the `extraConf` that workers get."""
+        return self.conf.node_set
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the NodeSet is being deleted."""
+        return self.node_set.metadata.deletion_timestamp is not None
+
+    @property
+    def is_on_nodes(self) -> bool:
+        """Whether there is one worker on each fitting Kubernetes node."""
+        return is_on_nodes(self.node_set)
+
+    def is_current(self, pod: PodFacts) -> bool:
+        """Check whether a pod was made from the template in force."""
+        return pod.revision == self.prepared.revision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interest:
+    """What one NodeSet needs to know of its Slurm."""
+
+    nodes: frozenset[str]
+    """Wake it when one of them changes."""
+    jobs: bool
+    """It matters which of them have jobs: wake it at every reading that shows that."""

@@ -79,7 +79,6 @@ class DeleteVolumes:
     """Delete PVCs that have been unneeded for long enough."""
 
     needed: frozenset[int]
-    """The ordinals whose PVCs are needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +105,7 @@ class NodeSetPlan:
     """What should become of a NodeSet, as of one look."""
 
     refusal: Objection | None
-    """Why it gets no workers."""
     desired: int
-    """How many workers there should be."""
     may_replace: bool
     """Pods can be made from its template: otherwise no outdated worker is replaced."""
     follow: Interest
@@ -118,7 +115,6 @@ class NodeSetPlan:
     pins: dict[str, str] | None
     """The Kubernetes node that each worker returns to; None if the NodeSet does not pin."""
     steps: tuple[PlanStep, ...]
-    """What to do, in order."""
     strays: tuple[str, ...]
     """The names of pods that it owns but that are not its workers; they are left alone."""
     placing_faults: tuple[str, ...]
@@ -155,9 +151,8 @@ def plan(facts: NodeSetFacts) -> NodeSetPlan:
 def _steps(
     case: Case, planned: tuple[Worker, ...], pins: Mapping[str, str], objection: Objection | None
 ) -> Iterator[PlanStep]:
-    """Yield the steps that have something to do."""
     facts = case.facts
-    is_sure = facts.refusal is None
+    is_sure = facts.prepared.refusal is None
     is_staying = is_sure and not facts.is_leaving
     if busy := tuple(worker for worker in planned if worker.pod and worker.decision.actions):
         yield ActOnWorkers(workers=busy)
@@ -171,14 +166,15 @@ def _steps(
     if facts.slurm.is_known and (is_sure or facts.is_leaving):
         yield KeepReservation(waiting=reservations.waiting(case))
     if is_staying:
-        yield DeleteVolumes(needed=_ordinals(planned))
+        keys = (worker.key for worker in planned)
+        yield DeleteVolumes(needed=frozenset(key for key in keys if isinstance(key, int)))
     if is_staying and (stale := records.stale_nodes(facts)):
         yield DeleteRecords(nodes=stale)
 
 
 def _objection(facts: NodeSetFacts) -> Objection | None:
-    if facts.refusal is not None or facts.is_leaving or not facts.template_fault:
-        return facts.refusal
+    if facts.prepared.refusal is not None or facts.is_leaving or not facts.template_fault:
+        return facts.prepared.refusal
     return Objection(reason="BadInput", text=facts.template_fault)
 
 
@@ -244,17 +240,12 @@ def _state_changes(facts: NodeSetFacts) -> Iterator[tuple[PodFacts, StateChange]
             yield pod, change
 
 
-def _ordinals(planned: Iterable[Worker]) -> frozenset[int]:
-    return frozenset(worker.key for worker in planned if isinstance(worker.key, int))
-
-
 def _unserved(node_set: NodeSetObject) -> Iterator[str]:
     if node_set.spec.prune_slurm_node_records != "Never" and not is_on_nodes(node_set):
         yield "spec.pruneSlurmNodeRecords: has no effect without scalingMode: DaemonSet; delete records with scontrol delete nodename=NAME"
 
 
 def _delays(facts: NodeSetFacts, planned: Iterable[Worker]) -> Iterator[timedelta]:
-    """Yield when a decision is to be made again, or a worker becomes available or late."""
     for worker in planned:
         if (retry_after := worker.decision.retry_after) is not None:
             yield retry_after

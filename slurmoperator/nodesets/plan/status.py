@@ -13,7 +13,7 @@ from slurmoperator.nodesets.plan import troubles, workers
 from slurmoperator.nodesets.plan.look import NodeSetFacts, Objection, Outcome, PodFacts
 from slurmoperator.nodesets.plan.planning import NodeSetPlan
 from slurmoperator.objects.nodeset import NodeSetStatus
-from slurmoperator.objects.parts import Truth, with_time
+from slurmoperator.objects.parts import Truth, condition_of, with_time
 from slurmoperator.workers.choosing import REPLACED
 from slurmoperator.workers.situation import PodStage
 from slurmruntime.crd.conditions import ObjectCondition
@@ -34,9 +34,7 @@ class _Case:
     plan: NodeSetPlan
     outcome: Outcome
     refusal: Objection | None
-    """Why it gets no workers."""
     pods: tuple[PodFacts, ...]
-    """The pods of its workers."""
     late: tuple[tuple[PodFacts, SlurmNodeFacts | None], ...]
     """Ready workers that Slurm should know by now, and their nodes, if its state is known."""
 
@@ -61,11 +59,11 @@ def compute(facts: NodeSetFacts, plan: NodeSetPlan, outcome: Outcome) -> NodeSet
     running = [pod for pod in case.pods if pod.worker.stage not in _ENDING]
     ready = [pod for pod in running if pod.worker.stage is PodStage.READY]
     available = [pod for pod in ready if workers.wait(pod, facts) <= timedelta(0)]
-    before, counts = case.before, _in_slurm(case)
+    before, counts, conf = case.before, _in_slurm(case), facts.conf
     return NodeSetStatus(
         conditions=(
             _accepted(case),
-            *_configured(case),
+            _condition(case, "Configured", conf.truth, conf.reason, conf.text),
             _ready(case, len(running), len(ready)),
             _updated(case),
             _known(case),
@@ -82,11 +80,11 @@ def compute(facts: NodeSetFacts, plan: NodeSetPlan, outcome: Outcome) -> NodeSet
         slurm_down=before.slurm_down if counts is None else counts["down"],
         slurm_drain=before.slurm_drain if counts is None else counts["drain"],
         observed_generation=facts.node_set.metadata.generation,
-        node_set_hash=facts.revision,
-        collision_count=facts.collisions,
+        node_set_hash=facts.prepared.revision,
+        collision_count=facts.prepared.collisions,
         ordinal_to_node=plan.pins,
         selector=names.selector(facts.node_set.metadata.name),
-        accepted_conf=facts.conf.accepted,
+        accepted_conf=conf.accepted,
     )
 
 
@@ -157,11 +155,6 @@ def _accepted(case: _Case) -> ObjectCondition:
     return _condition(case, "Accepted", "True", "Accepted", "")
 
 
-def _configured(case: _Case) -> Iterable[ObjectCondition]:
-    conf = case.facts.conf
-    yield _condition(case, "Configured", conf.truth, conf.reason, conf.text)
-
-
 def _ready(case: _Case, running: int, ready: int) -> ObjectCondition:
     desired = case.plan.desired
     message = _count_text(desired, running, ready)
@@ -192,7 +185,6 @@ def _ready(case: _Case, running: int, ready: int) -> ObjectCondition:
 
 
 def _count_text(desired: int, running: int, ready: int) -> str:
-    """Return how many desired workers are ready or, if there are too many, how many there are."""
     if running <= desired:
         return f"{ready} of {desired} workers are ready"
     return f"{running} {'worker' if running == 1 else 'workers'} running, {desired} desired"
@@ -238,10 +230,7 @@ def _stuck(case: _Case) -> Iterable[str]:
 def _known(case: _Case) -> ObjectCondition:
     trouble = case.facts.slurm.trouble
     if trouble is None:
-        old = next(
-            (condition for condition in case.before.conditions if condition.type == "SlurmKnown"),
-            None,
-        )
+        old = condition_of(case.before.conditions, "SlurmKnown")
         lines = ("Slurm has not been read yet",)
         return old or _about(case, "SlurmKnown", "Unknown", "NotRead", lines)
     if trouble:
@@ -272,16 +261,14 @@ def _invalid(case: _Case) -> list[str]:
     ]
 
 
-def _reserved(case: _Case) -> tuple[ObjectCondition, ...]:
-    if not case.outcome.is_reservation_known:
-        return tuple(
-            condition for condition in case.before.conditions if condition.type == names.RESERVED
-        )
+def _reserved(case: _Case) -> Iterable[ObjectCondition]:
     reservation = case.outcome.reservation
-    if reservation is None:
-        return ()
-    truth: Truth = "True" if reservation.is_reserved else "False"
-    return (_condition(case, names.RESERVED, truth, reservation.reason, reservation.text),)
+    if not case.outcome.is_reservation_known:
+        if old := condition_of(case.before.conditions, names.RESERVED):
+            yield old
+    elif reservation is not None:
+        truth: Truth = "True" if reservation.is_reserved else "False"
+        yield _condition(case, names.RESERVED, truth, reservation.reason, reservation.text)
 
 
 def _about(

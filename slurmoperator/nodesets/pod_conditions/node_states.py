@@ -88,10 +88,7 @@ def desired_conditions(states: Iterable[str], reason: str) -> dict[str, str]:
 
 
 def current_conditions(conditions: Iterable[PodCondition]) -> dict[str, str | None]:
-    """Return the types and messages of the conditions that a pod has.
-
-    The message is None for a condition that does not hold and so should be absent.
-    """
+    """Return the types and messages of the conditions that a pod has; None for one that does not hold, and so should be absent."""
     return {
         condition.type: condition.message if condition.status == "True" else None
         for condition in conditions

@@ -32,11 +32,9 @@ class RevisionPlan:
     collisions: int
     """How often another template already had the hash."""
     is_new: bool = False
-    """Whether the revision in force has to be created."""
     raised: Revision | None = None
     """An existing revision that comes into force again: it gets `number`."""
     dropped: tuple[Revision, ...] = ()
-    """Revisions to delete."""
 
 
 def hash_of(content: bytes, collisions: int) -> str:
@@ -53,12 +51,7 @@ def plan(
     limit: int,
     collisions: int,
 ) -> RevisionPlan:
-    """Return the changes to make. Revisions whose hash is in use by pods stay, and `limit` others.
-
-    Args:
-        content: the template in force, canonical.
-        collisions: how often a hash was taken already, until now.
-    """
+    """Return the changes to make for a canonical template. Revisions whose hash is in use by pods stay, and `limit` others."""
     newest = max((revision.number for revision in existing), default=0)
     same = max(
         (revision for revision in existing if revision.content == content),
@@ -89,7 +82,6 @@ def plan(
 def _dropped(
     existing: Sequence[Revision], in_use: Collection[str], limit: int
 ) -> tuple[Revision, ...]:
-    """Return the oldest unused revisions, beyond the limit."""
     unused = (revision for revision in existing if revision.hash not in in_use)
     old = sorted(unused, key=lambda revision: revision.number)
     return tuple(old[: max(len(old) - limit, 0)])

@@ -54,11 +54,7 @@ class CurrentRevision:
 
 
 def content(node_set: NodeSetObject, key_step: int = 0) -> bytes:
-    """Return everything that determines a NodeSet's workers, in canonical form.
-
-    Args:
-        key_step: the version of the daemons' key that they have; see `slurmoperator.keys.rings`.
-    """
+    """Return everything that determines a NodeSet's workers, a version of the daemons' key included, in canonical form."""
     spec = node_set.spec
     parts = {
         "template": spec.template,
@@ -90,13 +86,12 @@ async def newest_key_steps(kube: KubeClient, namespace: str) -> dict[str, int]:
         uid = revision.metadata.controller_uid
         if uid not in newest or newest[uid].revision < revision.revision:
             newest[uid] = revision
-    return {uid: _key_step(revision.data) for uid, revision in newest.items()}
-
-
-def _key_step(data: msgspec.Raw) -> int:
-    template = msgspec.json.decode(data)
-    step = template.get(_KEY_STEP, 0) if isinstance(template, dict) else 0
-    return step if isinstance(step, int) else 0
+    steps = {}
+    for uid, revision in newest.items():
+        template = msgspec.json.decode(revision.data)
+        step = template.get(_KEY_STEP, 0) if isinstance(template, dict) else 0
+        steps[uid] = step if isinstance(step, int) else 0
+    return steps
 
 
 class NodeSetRevisions:
@@ -160,12 +155,7 @@ class NodeSetRevisions:
     async def _create(
         self, node_set: NodeSetObject, current: bytes, plan: RevisionPlan
     ) -> RevisionPlan:
-        """Create it. If its name is taken, a reply was lost, or the next hash is tried.
-
-        Raises:
-            Conflict: all names that were tried are taken.
-            KubeError: it was not created, or the outcome is unknown.
-        """
+        """Create it. If its name is taken, a reply was lost, or the next hash is tried."""
         collection = paths.collection(_API, _PLURAL, node_set.metadata.namespace)
         for collisions in range(plan.collisions, plan.collisions + _MOST_COLLISIONS):
             attempt = replace(
@@ -175,17 +165,15 @@ class NodeSetRevisions:
             try:
                 await self._kube.request("POST", collection, body=body)
             except errors.Conflict:
-                if not await self._exists(node_set, current, body["metadata"]["name"]):
+                where = _path(node_set, body["metadata"]["name"])
+                existing = _REVISIONS.read(await self._kube.request("GET", where))
+                is_ours = existing.metadata.controller_uid == node_set.metadata.uid
+                if not is_ours or _canonical(existing.data) != current:
                     continue
             _log.info("revision.created", revision=body["metadata"]["name"])
             return attempt
         message = "other objects have all names that were tried for the ControllerRevision"
         raise errors.Conflict("POST", collection, message=message)
-
-    async def _exists(self, node_set: NodeSetObject, current: bytes, name: str) -> bool:
-        revision = _REVISIONS.read(await self._kube.request("GET", _path(node_set, name)))
-        is_ours = revision.metadata.controller_uid == node_set.metadata.uid
-        return is_ours and _canonical(revision.data) == current
 
     async def _raise(self, node_set: NodeSetObject, revision: Revision, number: int) -> None:
         operations = [

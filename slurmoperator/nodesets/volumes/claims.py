@@ -51,10 +51,7 @@ class _ClaimObject(ObjectStruct, frozen=True):
 
     @property
     def instance(self) -> str:
-        """The name of the NodeSet that we created it for.
-
-        The PVC's own name does not tell: `a-b` with `c` and `a` with `b-c` have the same.
-        """
+        """The NodeSet that we created it for. Its own name does not tell: `a-b` with `c` and `a` with `b-c` have the same."""
         return self.metadata.labels.get(INSTANCE_LABEL, "")
 
     @property
@@ -109,33 +106,29 @@ class WorkerClaims:
     async def _create_one(self, node_set: NodeSetObject, body: Mapping[str, Any]) -> None:
         meta = node_set.metadata
         collection = paths.collection("v1", _PLURAL, meta.namespace)
-        path = collection + paths.of(body["metadata"]["name"])
+        where = path(meta.namespace, body["metadata"]["name"])
         try:
             await self._kube.request("POST", collection, body=body)
         except errors.Conflict as conflict:
-            claim = CLAIMS.read(await self._kube.request("GET", path))
+            claim = CLAIMS.read(await self._kube.request("GET", where))
             label = f"PVC {claim.metadata.full_name}"
             if claim.metadata.deletion_timestamp is not None:
                 text = f"{label} is being deleted; its worker starts when it is gone"
-                raise errors.Conflict("POST", path, message=text) from conflict
+                raise errors.Conflict("POST", where, message=text) from conflict
             if owner := next(iter(claim.metadata.owner_references), None):
                 text = f"{label} belongs to {owner.kind} {owner.name}: delete it, or rename the NodeSet"
-                raise errors.Rejected("POST", path, message=text) from conflict
+                raise errors.Rejected("POST", where, message=text) from conflict
             if claim.is_ours and claim.instance != meta.name:
                 text = f"{label} was made for NodeSet {claim.instance}: rename the template in volumeClaimTemplates"
-                raise errors.Rejected("POST", path, message=text) from conflict
+                raise errors.Rejected("POST", where, message=text) from conflict
             # One that somebody else created is used as it is, and stays theirs.
             if claim.is_ours and (claim.node_set_uid != meta.uid or claim.mark is not None):
-                await self._adopt(claim, path, meta.uid)
+                await self._adopt(claim, meta.uid)
             return
         _log.info("claim.created", claim=body["metadata"]["name"])
 
-    async def _adopt(self, claim: _ClaimObject, path: str, uid: str) -> None:
-        """Take over a PVC of an earlier NodeSet of this name, and remove the mark of an unneeded one.
-
-        Raises:
-            Conflict: it has changed or was deleted meanwhile.
-        """
+    async def _adopt(self, claim: _ClaimObject, uid: str) -> None:
+        """Take over a PVC of an earlier NodeSet of this name, and remove the mark of an unneeded one; a conflict if it has changed meanwhile."""
         operations: list[dict[str, object]] = [
             {"op": "test", "path": "/metadata/uid", "value": claim.metadata.uid},
             {"op": "test", "path": _UID_PATH, "value": claim.node_set_uid},
@@ -144,11 +137,12 @@ class WorkerClaims:
         if claim.mark is not None:
             operations.append({"op": "test", "path": _MARK_PATH, "value": claim.mark})
             operations.append({"op": "remove", "path": _MARK_PATH})
+        where = path(claim.metadata.namespace, claim.metadata.name)
         try:
-            await self._kube.request("PATCH", path, body=operations, content_type=JSON_PATCH)
+            await self._kube.request("PATCH", where, body=operations, content_type=JSON_PATCH)
         except errors.NotFound as gone:
             text = f"PVC {claim.metadata.full_name} was deleted; recreating it"
-            raise errors.Conflict("PATCH", path, message=text) from gone
+            raise errors.Conflict("PATCH", where, message=text) from gone
 
     async def delete_all(self, node_set: NodeSetObject) -> None:
         """Delete the PVCs of a deleted NodeSet without workers, if `whenDeleted` says so.
@@ -213,11 +207,7 @@ class WorkerClaims:
         ]
 
     async def _existing_ordinals(self, node_set: NodeSetObject) -> frozenset[int]:
-        """Return the ordinals of existing workers, uncached.
-
-        Raises:
-            Conflict: the NodeSet has changed since the decision.
-        """
+        """Return the ordinals of existing workers, uncached; a conflict if the NodeSet has changed since the decision."""
         meta = node_set.metadata
         only = {"fieldSelector": f"metadata.name={meta.name}"}
         listed = await lists.listing(self._kube, NODE_SETS, namespace=meta.namespace, params=only)
@@ -233,8 +223,7 @@ class WorkerClaims:
 
     async def _mark(self, claim: _ClaimObject, since: datetime | None) -> None:
         """Mark exactly this version of a PVC as unneeded since a moment; None removes the mark."""
-        meta = claim.metadata
-        path = paths.collection("v1", _PLURAL, meta.namespace) + paths.of(meta.name)
+        meta, where = claim.metadata, path(claim.metadata.namespace, claim.metadata.name)
         value = since.replace(microsecond=0).isoformat() if since is not None else ""
         change: dict[str, object] = {"op": "add", "path": _MARK_PATH, "value": value}
         if since is None:
@@ -245,15 +234,14 @@ class WorkerClaims:
             change,
         ]
         with contextlib.suppress(errors.NotFound):
-            await self._kube.request("PATCH", path, body=body, content_type=JSON_PATCH)
+            await self._kube.request("PATCH", where, body=body, content_type=JSON_PATCH)
         _log.info("claim.marked", claim=meta.full_name, unneeded_since=value)
 
     async def _delete(self, claim: _ClaimObject) -> None:
-        meta = claim.metadata
-        path = paths.collection("v1", _PLURAL, meta.namespace) + paths.of(meta.name)
+        meta, where = claim.metadata, path(claim.metadata.namespace, claim.metadata.name)
         same = {"uid": meta.uid, "resourceVersion": meta.resource_version}
         with contextlib.suppress(errors.NotFound):
-            await self._kube.request("DELETE", path, body={"preconditions": same})
+            await self._kube.request("DELETE", where, body={"preconditions": same})
         _log.info("claim.deleted", claim=meta.full_name)
 
 

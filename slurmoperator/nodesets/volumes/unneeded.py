@@ -39,11 +39,9 @@ class ClaimPlan:
 
 
 def plan(claims: Iterable[OrdinalClaim], *, needed: Collection[int], now: datetime) -> ClaimPlan:
-    """Return the changes to make to the PVCs of ordinals.
+    """Return the changes to make to the PVCs of ordinals, of which these workers are desired or still exist.
 
     Args:
-        claims: those made for exactly this NodeSet and not being deleted.
-        needed: the ordinals of desired workers and of those that still exist.
         now: wall-clock time; setting the clock back only makes everything wait longer.
     """
     marked, unmarked, deleted, waits = set(), set(), set(), []

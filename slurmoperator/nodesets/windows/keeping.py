@@ -16,6 +16,7 @@ from slurmoperator.nodesets.plan.look import Outcome, ReservationStatus
 from slurmoperator.nodesets.windows import reservations
 from slurmoperator.nodesets.windows.reservations import ReservationStep, UpdateTimes
 from slurmoperator.objects.nodeset import NodeSetObject
+from slurmoperator.objects.parts import condition_of
 from slurmoperator.recent import RecentResults
 from slurmruntime.model.nodes import NodeReservation
 from slurmruntime.slurm.client import SlurmClient
@@ -49,9 +50,7 @@ class UpdateWindows:
             SlurmError: its state is unknown.
         """
         uid, name = node_set.metadata.uid, names.reservation(node_set.metadata.name)
-        may_exist = any(
-            condition.type == names.RESERVED for condition in node_set.status.conditions
-        )
+        may_exist = condition_of(node_set.status.conditions, names.RESERVED) is not None
         if not waiting and not may_exist:
             return _known(None)
         times = reservations.update_times(node_set)
@@ -81,7 +80,7 @@ class UpdateWindows:
         Raises:
             SlurmError: it was not deleted, or the outcome is unknown.
         """
-        if any(condition.type == names.RESERVED for condition in node_set.status.conditions):
+        if condition_of(node_set.status.conditions, names.RESERVED):
             await nodes.unreserve(slurm, names.reservation(node_set.metadata.name))
 
     async def _step(

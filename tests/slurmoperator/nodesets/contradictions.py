@@ -13,6 +13,7 @@ from slurmoperator.nodesets.plan.look import (
     NodeSetFacts,
     Objection,
     PodFacts,
+    PreparationResult,
     SlurmFacts,
     pod_facts,
 )
@@ -215,9 +216,14 @@ class Contradictions:
             unreadable_nodes=frozenset(self.one([], self.some(MACHINES))),
             others=tuple(self.node_set(f"gpu-{number}") for number in range(others)),
             hosts={host: self.one("", "other-0") for host in self.some(HOSTS)},
-            revision=REVISION,
-            is_revision_stored=self.rng.random() < 0.9,
-            refusal=self.one(None, None, None, Objection(reason="NotOurs", text="others have it")),
+            prepared=PreparationResult(
+                revision=REVISION,
+                collisions=0,
+                is_stored=self.rng.random() < 0.9,
+                refusal=self.one(
+                    None, None, None, Objection(reason="NotOurs", text="others have it")
+                ),
+            ),
             template_fault=self.one("", "", "", "spec.slurmd.image: expected an image"),
             now=self.moment(),
         )

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from slurmoperator.nodesets.plan import planning, status
-from slurmoperator.nodesets.plan.admission import admit
+from slurmoperator.nodesets.plan import admission, planning, status
 from slurmoperator.nodesets.plan.look import NodeSetFacts, Outcome, ReservationStatus
 from slurmoperator.nodesets.plan.planning import (
     CreateWorkers,
@@ -36,10 +35,12 @@ OUTCOMES: Final = (
 
 
 def a_node_set_is_admitted_or_refused_with_a_reason(facts: NodeSetFacts) -> None:
-    admission = admit(facts.node_set, None, facts.others)
+    refusal = admission.refusal(facts.node_set, facts.others)
 
-    assert admission == admit(facts.node_set, None, facts.others)
-    assert admission.refusal is None or (admission.refusal.text and not facts.is_leaving)
+    assert refusal == admission.refusal(facts.node_set, facts.others)
+    assert refusal is None or (refusal.text and not facts.is_leaving)
+    conf = admission.in_force(facts.node_set, None)
+    assert conf == admission.in_force(facts.node_set, None)
 
 
 def there_is_one_plan_and_one_status_for_any_facts(facts: NodeSetFacts) -> None:
@@ -98,7 +99,7 @@ def workers_go_for_a_reason_that_the_facts_give(facts: NodeSetFacts) -> None:
         if not worker.facts.goes or worker.pod is None:
             continue
         goes = worker.facts.goes
-        if facts.refusal or not facts.is_revision_stored or facts.template_fault:
+        if facts.prepared.refusal or not facts.prepared.is_stored or facts.template_fault:
             assert "another template" not in goes
         machine = getattr(worker.key, "kube_node", None)
         is_on_nodes = facts.is_on_nodes and machine is not None
@@ -117,7 +118,7 @@ def workers_are_created_only_where_one_is_surely_missing(facts: NodeSetFacts) ->
     missing = [worker for worker in plan.workers if worker.pod is None]
 
     assert len(keys) == len(set(keys))
-    assert not keys or not (facts.refusal or facts.is_leaving or facts.template_fault)
+    assert not keys or not (facts.prepared.refusal or facts.is_leaving or facts.template_fault)
     assert not {pod.key for pod in facts.pods} & set(keys)
     assert len(missing) <= plan.desired
     assert all(CreateWorker() in worker.decision.actions for worker in missing)
@@ -138,7 +139,7 @@ def no_volume_or_record_of_a_worker_goes_and_none_on_doubt(facts: NodeSetFacts) 
     plan = planning.plan(facts)
     ordinals = {pod.key for pod in facts.pods if isinstance(pod.key, int)}
     deletions = [step for step in plan.steps if isinstance(step, DeleteVolumes | DeleteRecords)]
-    assert not deletions or not (facts.refusal or facts.is_leaving)
+    assert not deletions or not (facts.prepared.refusal or facts.is_leaving)
     assert all(ordinals <= step.needed for step in deletions if isinstance(step, DeleteVolumes))
     stale = [step for step in deletions if isinstance(step, DeleteRecords)]
     if stale:

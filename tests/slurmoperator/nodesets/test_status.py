@@ -9,7 +9,13 @@ import pytest
 from slurmoperator.nodesets import names
 from slurmoperator.nodesets.plan import planning, status
 from slurmoperator.nodesets.plan.admission import in_force
-from slurmoperator.nodesets.plan.look import NodeSetFacts, Outcome, SlurmFacts, pod_facts
+from slurmoperator.nodesets.plan.look import (
+    NodeSetFacts,
+    Outcome,
+    PreparationResult,
+    SlurmFacts,
+    pod_facts,
+)
 from slurmoperator.nodesets.plan.workers import Worker
 from slurmoperator.objects.nodeset import NodeSetObject, NodeSetSpec
 from slurmoperator.objects.parts import ObjectReference
@@ -66,7 +72,7 @@ def told(wanted: int, workers: list[Worker], **known: Any) -> dict[str, tuple[st
         conf=in_force(NodeSetObject(metadata=meta, spec=spec), None),
         pods=(),
         slurm=SlurmFacts(trouble=known.get("trouble"), nodes=known.get("nodes", {})),
-        revision="",
+        prepared=PreparationResult(revision="", collisions=0),
         now=datetime(2026, 1, 1, tzinfo=UTC),
     )
     plan = replace(planning.plan(facts), workers=tuple(workers))
