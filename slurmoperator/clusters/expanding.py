@@ -11,6 +11,7 @@ from slurmoperator.configuration import lines
 from slurmoperator.objects.own import slurm_cluster
 from slurmoperator.objects.own.profiles import PROFILE_ANNOTATION, WorkerProfile
 from slurmoperator.objects.own.slurm_cluster import (
+    ClusterAccounting,
     ClusterNodes,
     ClusterPartition,
     ClusterRestApi,
@@ -60,7 +61,7 @@ def _objects(cluster: SlurmClusterObject) -> Iterator[JsonDict]:
         data = {"sssd.conf": base64.b64encode(SSSD_CONF.encode()).decode()}
         yield _owned(cluster, "v1", "Secret", _sssd(name), type="Opaque", data=data)
     if spec.accounting:
-        yield _part(cluster, "Accounting", name, _accounting(cluster))
+        yield _part(cluster, "Accounting", name, _accounting(cluster, spec.accounting))
     yield _part(cluster, "Controller", name, _controller(cluster))
     if spec.rest_api is None or spec.rest_api.enabled:
         yield _rest_api(cluster)
@@ -104,15 +105,12 @@ def _rest_api(cluster: SlurmClusterObject) -> JsonDict:
     return body
 
 
-def _accounting(cluster: SlurmClusterObject) -> JsonDict:
-    spec = cluster.spec
-    accounting = spec.accounting
-    if accounting and (address := accounting.external):
+def _accounting(cluster: SlurmClusterObject, accounting: ClusterAccounting) -> JsonDict:
+    if address := accounting.external:
         where = {"host": address.host, "port": address.port}
         return {"external": True, "externalConfig": where}
-    storage = accounting.storage if accounting else None
-    accounting_spec = {**_keys(cluster.metadata.name), **_container(spec, "slurmdbd")}
-    if storage:
+    accounting_spec = {**_keys(cluster.metadata.name), **_container(cluster.spec, "slurmdbd")}
+    if storage := accounting.storage:
         password = storage.password_key_ref
         accounting_spec["storageConfig"] = {
             "host": storage.host,

@@ -50,12 +50,6 @@ class _ObjectResult:
     """The one that was written in this look; 0 if nothing was."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ClusterOutcome:
-    applied: tuple[_ObjectResult, ...]
-    failure: PeerError | None
-
-
 class ClusterLoop:
     """Reconciles SlurmClusters during one term of leadership."""
 
@@ -95,9 +89,7 @@ class ClusterLoop:
         await self._controller.run(stop, workers=1)
 
     async def reconcile(self, key: str) -> timedelta | None:
-        """Reconcile one SlurmCluster.
-
-        Return the delay until the next reconcile if no event comes first.
+        """Reconcile one SlurmCluster; return the delay until the next time if no event comes first.
 
         Raises:
             PeerError: try again after a back-off.
@@ -132,15 +124,15 @@ class ClusterLoop:
             refused = ClusterFacts(accepted=plan.refused, accepted_reason="NotOurs")
             await self._report(watched, refused)
             return _WAITING
-        outcome = await self._act(plan, planning.object_owner(watched.metadata))
+        applied, failure = await self._act(plan, planning.object_owner(watched.metadata))
         facts = ClusterFacts(
-            foreign_fields=tuple(_foreign_fields(outcome.applied)),
-            failures=(*plan.late, *_lasting(outcome.failure)),
-            parts=tuple(self._states(situation, outcome.applied)),
+            foreign_fields=tuple(_foreign_fields(applied)),
+            failures=(*plan.late, *_lasting(failure)),
+            parts=tuple(self._states(situation, applied)),
         )
         await self._report(watched, facts)
-        if outcome.failure is not None:
-            raise outcome.failure
+        if failure is not None:
+            raise failure
         return _SETTLED if summary.is_ready(facts) else _WAITING
 
     async def _gather(self, cluster: SlurmClusterObject) -> ClusterSituation:
@@ -158,7 +150,10 @@ class ClusterLoop:
             cluster=cluster, desired=desired, existing=existing, children=children
         )
 
-    async def _act(self, plan: ClusterPlan, owner: ObjectOwner) -> _ClusterOutcome:
+    async def _act(
+        self, plan: ClusterPlan, owner: ObjectOwner
+    ) -> tuple[list[_ObjectResult], PeerError | None]:
+        """Apply the objects and delete what is unwanted; return what is as it should be, and the first failure."""
         applied: list[_ObjectResult] = []
         failure: PeerError | None = None
         for planned in plan.objects:
@@ -174,7 +169,7 @@ class ClusterLoop:
                 await withdraw(self._kube, plan.unwanted, owner)
             except PEER_ERRORS as error:
                 failure = error
-        return _ClusterOutcome(tuple(applied), failure)
+        return applied, failure
 
     async def _apply(self, planned: ObjectPlan, owner: ObjectOwner) -> _ObjectResult:
         """Apply an object; a field that another manager has taken in the meantime is left to it."""
@@ -197,36 +192,33 @@ class ClusterLoop:
         return await writes.apply(self._kube, body, manager=owner.manager, uid=uid, yields=yields)
 
     async def _release(self, watched: WatchedCluster, elsewhere: str) -> timedelta | None:
-        """Delete the workers of a deleted cluster, and keep everything else until they are gone.
-
-        The NodeSets are read from the API server itself: one that no watch has shown yet has jobs, too.
-
-        elsewhere: why we do not serve the cluster's namespace; then nothing is deleted.
-        """
+        """Keep a deleted cluster until its workers are gone; `elsewhere` is why we do not serve its namespace."""
         if not SLURM_CLUSTER.has_finalizer(watched):
             return None
         if watched.is_orphaning:
             await self._detach(watched.metadata)
-            await SLURM_CLUSTER.remove_finalizer(self._kube, watched)
-            return None
-        namespace, owner = watched.metadata.namespace, planning.object_owner(watched.metadata)
-        listed = await lists.listing(self._kube, NODE_SETS, namespace=namespace)
-        node_sets = [
-            node_set for node_set in listed if node_set.metadata.controller_uid == owner.uid
-        ]
-        if node_sets and elsewhere:
+        # From the API server itself: a NodeSet that no watch has shown yet has jobs, too.
+        elif node_sets := await self._node_sets_of(watched.metadata):
+            return await self._empty(watched, node_sets, elsewhere)
+        await SLURM_CLUSTER.remove_finalizer(self._kube, watched)
+        return None
+
+    async def _node_sets_of(self, cluster: ObjectMetadata) -> list[WatchedNodeSet]:
+        listed = await lists.listing(self._kube, NODE_SETS, namespace=cluster.namespace)
+        return [node_set for node_set in listed if node_set.metadata.controller_uid == cluster.uid]
+
+    async def _empty(
+        self, watched: WatchedCluster, node_sets: Sequence[WatchedNodeSet], elsewhere: str
+    ) -> timedelta:
+        """Delete the NodeSets of a deleted cluster, whose workers go when their jobs have ended; none where we do not serve it."""
+        if elsewhere:
             await self._report(watched, ClusterFacts(accepted=elsewhere, accepted_reason=ELSEWHERE))
             return _SETTLED
-        plan = planning.plan_release(
-            namespace,
-            {
-                node_set.metadata.name: await self._is_ours(node_set, owner)
-                for node_set in node_sets
-            },
-        )
-        if plan.is_done:
-            await SLURM_CLUSTER.remove_finalizer(self._kube, watched)
-            return None
+        owner = planning.object_owner(watched.metadata)
+        are_ours = {
+            node_set.metadata.name: await self._is_ours(node_set, owner) for node_set in node_sets
+        }
+        plan = planning.plan_release(watched.metadata.namespace, are_ours)
         try:
             await withdraw(self._kube, plan.unwanted, owner)
         except PEER_ERRORS as error:

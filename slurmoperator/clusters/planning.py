@@ -43,7 +43,6 @@ class ObjectPlan:
     uid: str = ""
     """Of the object that has the name now; "" if there is none."""
     is_in_force: bool = False
-    """Whether it is as it should be already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +62,9 @@ class ClusterPlan:
 class ReleasePlan:
     """What to do about a deleted SlurmCluster."""
 
-    is_done: bool = False
-    """Whether nothing keeps it any more."""
     unwanted: tuple[JsonObject, ...] = ()
     """Its NodeSets, whose workers go when their jobs have ended."""
     waits: tuple[str, ...] = ()
-    """What it waits for."""
 
 
 def object_owner(metadata: ObjectMetadata) -> ObjectOwner:
@@ -112,13 +108,8 @@ def plan(situation: ClusterSituation) -> ClusterPlan:
 
 
 def plan_release(namespace: str, node_sets: Mapping[str, bool]) -> ReleasePlan:
-    """Return what to do about a deleted SlurmCluster: everything else stays until its NodeSets are gone.
-
-    Args:
-        node_sets: those that belong to it, by name, and whether they are ours to delete.
-    """
+    """Return what to do about a deleted SlurmCluster with these NodeSets: those that are ours are deleted, and all else stays until they are gone."""
     return ReleasePlan(
-        is_done=not node_sets,
         unwanted=tuple(
             identity("NodeSet", namespace, name) for name, is_ours in node_sets.items() if is_ours
         ),

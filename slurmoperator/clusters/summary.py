@@ -14,7 +14,6 @@ from slurmruntime.crd.conditions import ObjectCondition
 
 _MOST_TROUBLES: Final = 3
 _REQUIRED: Final = ("Accepted", "Configured", "Ready", "SlurmKnown")
-"""Conditions that must be True."""
 _OPTIONAL: Final = ("Configured", "SlurmKnown")
 """Those of them that not every kind has."""
 
@@ -42,7 +41,6 @@ class ClusterFacts:
     """Messages about fields that other managers own."""
     failures: tuple[str, ...] = ()
     waits: tuple[str, ...] = ()
-    """What a deleted cluster waits for."""
     parts: Sequence[PartState] | None = None
     """None if nothing was created."""
 
