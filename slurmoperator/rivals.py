@@ -1,18 +1,17 @@
 """Checks whether SchedMD's slurm-operator serves the same kinds in this cluster: they may have only one operator."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Final
 
-import msgspec
 import structlog
 from msgspec import Meta
 
 from slurmoperator.objects.parts import GROUP
 from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
-from slurmruntime.kube import paths, resource
+from slurmruntime.kube import lists, paths, resource
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.process import clock
 from slurmruntime.process.clock import Clock
@@ -23,9 +22,7 @@ _log = structlog.get_logger(__name__)
 
 LEASE: Final = "slurm-operator"
 """The lease of SchedMD's operator, in the namespace that it runs in (its cmd/manager/main.go). Ours has another name."""
-_WEBHOOKS: Final = "validatingwebhookconfigurations"
 _PAUSE_S: Final = 10.0
-_MOST: Final = 500
 
 
 class _Rule(ObjectStruct, frozen=True):
@@ -41,10 +38,6 @@ class _WebhookConfiguration(ObjectStruct, frozen=True):
     webhooks: tuple[_Webhook, ...] | None = None
 
 
-class _WebhookConfigurations(ObjectStruct, frozen=True):
-    items: tuple[_WebhookConfiguration, ...] = ()
-
-
 class _LeaseSpec(ObjectStruct, frozen=True):
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -56,12 +49,14 @@ class _Lease(ObjectStruct, frozen=True):
     spec: _LeaseSpec = _LeaseSpec()
 
 
-class _Leases(ObjectStruct, frozen=True):
-    items: tuple[_Lease, ...] = ()
-
-
-_configurations = msgspec.json.Decoder(_WebhookConfigurations)
-_leases = msgspec.json.Decoder(_Leases)
+_CONFIGURATIONS: Final = resource.own_kind(
+    paths.collection("admissionregistration.k8s.io/v1", "validatingwebhookconfigurations"),
+    "ValidatingWebhookConfiguration",
+    _WebhookConfiguration,
+)
+_LEASES: Final = resource.own_kind(
+    paths.collection("coordination.k8s.io/v1", "leases"), "Lease", _Lease
+)
 
 
 class Rivals:
@@ -111,20 +106,14 @@ async def find(kube: KubeClient, now: datetime) -> str | None:
     Raises:
         KubeError: the webhook configurations or leases were not read.
     """
-    params = {"limit": str(_MOST)}
-    where = paths.collection("admissionregistration.k8s.io/v1", _WEBHOOKS)
-    answer = await kube.request("GET", where, params=params)
-    configurations = resource.decoded(_configurations, _WEBHOOKS, answer).items
-    where = paths.collection("coordination.k8s.io/v1", "leases")
-    params = {"limit": str(_MOST), "fieldSelector": f"metadata.name={LEASE}"}
-    leases = resource.decoded(
-        _leases, "leases", await kube.request("GET", where, params=params)
-    ).items
+    configurations = await lists.listing(kube, _CONFIGURATIONS)
+    ours = {"fieldSelector": f"metadata.name={LEASE}"}
+    leases = await lists.listing(kube, _LEASES, params=ours)
     return next(_rivals(configurations, leases, now), None)
 
 
 def _rivals(
-    configurations: tuple[_WebhookConfiguration, ...], leases: tuple[_Lease, ...], now: datetime
+    configurations: Sequence[_WebhookConfiguration], leases: Sequence[_Lease], now: datetime
 ) -> Iterator[str]:
     for configuration in configurations:
         if any(

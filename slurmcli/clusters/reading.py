@@ -11,7 +11,6 @@ from slurmclient.errors import SlurmError
 from slurmoperator.clusters.slurm_cluster import SLURM_CLUSTERS
 from slurmoperator.daemons.part import PARTS
 from slurmoperator.diagnosis import answering, parts
-from slurmoperator.diagnosis.answering import WorkerQuery
 from slurmoperator.diagnosis.parts import DAEMONS, NamespaceObjects, SlurmInPods
 from slurmoperator.nodesets import worker_pods
 from slurmoperator.nodesets.nodeset import NODE_SETS
@@ -106,9 +105,7 @@ async def of_worker(opened: Access, namespace: str, name: str) -> Diagnosis:
     controller = pod.metadata.labels.get(CLUSTER_LABEL, "")
     around = await objects(opened.kube, namespace) if opened.slurm else NamespaceObjects()
     answer = await slurm(opened, around, namespace, controller)
-    return answering.explain_worker(
-        WorkerQuery(pod=pod, queue=answer.queue, slurm_nodes=answer.slurm_nodes)
-    )
+    return answering.explain_worker(pod, answer.queue, answer.slurm_nodes)
 
 
 async def of_object(opened: Access, kind: str, namespace: str, name: str) -> Diagnosis:

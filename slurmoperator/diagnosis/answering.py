@@ -12,6 +12,7 @@ from slurmoperator.diagnosis.workers import MISSING, UNKNOWN, SlurmNodeView
 from slurmoperator.nodesets import names
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.labels import CLUSTER_LABEL, PROTECTED_LABEL, TAKE_OVER_ANNOTATION
+from slurmoperator.objects.names import listed
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.pod_status import why_not_ready
 from slurmoperator.workers.choosing import REPLACED, SCALED_IN
@@ -56,17 +57,6 @@ class ObjectQuery:
     """Why it cannot be read; "" if it can."""
     controller: str = ""
     """The Controller of its Slurm; "" if that is unknown, or if the object may serve several."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerQuery:
-    """A question about a worker."""
-
-    pod: WorkerPodObject
-    queue: Sequence[QueuedJob] | None
-    """All of Slurm's jobs; None if Slurm was not asked."""
-    slurm_nodes: Sequence[SlurmNodeFacts] | None
-    """All of Slurm's nodes; None if Slurm was not asked."""
 
 
 def find_object(objects: NamespaceObjects, kind: str, name: str) -> ObjectQuery:
@@ -135,12 +125,15 @@ def _slurm_details(query: ObjectQuery, slurm: SlurmInPods) -> list[tuple[str, st
     return details
 
 
-def explain_worker(query: WorkerQuery) -> Diagnosis:
-    """Explain the state of a worker: its pod first, then its node in Slurm."""
-    pod = query.pod
-    slurm_node = workers.slurm_view(pod, query.slurm_nodes)
+def explain_worker(
+    pod: WorkerPodObject,
+    queue: Sequence[QueuedJob] | None,
+    slurm_nodes: Sequence[SlurmNodeFacts] | None,
+) -> Diagnosis:
+    """Explain the state of a worker: its pod first, then its node in Slurm; jobs and nodes are None if Slurm was not asked."""
+    slurm_node = workers.slurm_view(pod, slurm_nodes)
     diagnosis = _diagnose_pod(pod) or _diagnose_slurm_node(pod, slurm_node)
-    return replace(diagnosis, details=tuple(_worker_details(query, slurm_node)))
+    return replace(diagnosis, details=tuple(_worker_details(pod, queue, slurm_node)))
 
 
 def _diagnose_pod(pod: WorkerPodObject) -> Diagnosis | None:
@@ -204,19 +197,18 @@ def _end_of_drain(pod: WorkerPodObject, slurm_node: SlurmNodeView) -> str:
     return f"if its Kubernetes node is cordoned: kubectl uncordon {pod.kube_node}"
 
 
-def _worker_details(query: WorkerQuery, slurm_node: SlurmNodeView) -> Iterator[tuple[str, str]]:
-    pod = query.pod
+def _worker_details(
+    pod: WorkerPodObject, queue: Sequence[QueuedJob] | None, slurm_node: SlurmNodeView
+) -> Iterator[tuple[str, str]]:
     owner = next((ref for ref in pod.metadata.owner_references if ref.controller), None)
     yield "NodeSet", owner.name if owner else "none"
     yield "Slurm", pod.metadata.labels.get(CLUSTER_LABEL, "")
     states = "+".join(sorted(slurm_node.states or ())) or slurm_node.state
     yield "Slurm node", f"{pod.slurm_node} {states}"
     yield "node", pod.kube_node
-    if query.queue is not None:
-        jobs = workers.jobs_on(pod.slurm_node, query.queue)
-        first = ", ".join(f"{job.id} of {job.user}" for job in jobs[:_MOST_JOBS])
-        more = f" and {len(jobs) - _MOST_JOBS} more" if len(jobs) > _MOST_JOBS else ""
-        yield "jobs", f"{first}{more}" if jobs else "none"
+    if queue is not None:
+        jobs = [f"{job.id} of {job.user}" for job in workers.jobs_on(pod.slurm_node, queue)]
+        yield "jobs", listed(jobs, _MOST_JOBS) or "none"
     is_protected = pod.metadata.labels.get(PROTECTED_LABEL) == "true"
     yield "evictions", "refused" if is_protected else "allowed"
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from slurmoperator.diagnosis import parts
 from slurmoperator.diagnosis.parts import NamespaceObjects
+from slurmoperator.objects.names import listed
 from slurmruntime.crd.schema import Schema
 from slurmruntime.model.objects import JsonObject
 from slurmruntime.values.findings import Check, Result, fault, not_checked, ok, warning
@@ -49,9 +50,9 @@ def differences(installed: JsonObject, ours: JsonObject) -> Iterator[str]:
         return
     actual, expected = set(_fields(schema)), set(_fields(our_schema))
     if missing := sorted(expected - actual):
-        yield f"it lacks {_some(missing)}"
+        yield f"it lacks {listed(missing, _MOST_FIELDS)}"
     if unknown := sorted(actual - expected):
-        yield f"it has {_some(unknown)}, which this version does not know"
+        yield f"it has {listed(unknown, _MOST_FIELDS)}, which this version does not know"
     if not missing and not unknown:
         yield "its fields have other bounds, rules or descriptions"
 
@@ -63,11 +64,6 @@ def _fields(schema: Schema, at: str = "") -> Iterator[str]:
         yield from _fields(field, path)
     if isinstance(items := schema.get("items"), dict):
         yield from _fields(items, f"{at}[]")
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_FIELDS} more" if len(names) > _MOST_FIELDS else ""
-    return f"{', '.join(names[:_MOST_FIELDS])}{more}"
 
 
 def _leader(facts: OperatorFacts) -> Result:

@@ -95,10 +95,7 @@ def controllers(objects: NamespaceObjects) -> list[ObjectMetadata]:
 
 
 def select(objects: NamespaceObjects, namespace: str, name: str) -> NamespaceObjects:
-    """Return the objects that belong to the Slurm of this Controller.
-
-    An object that cannot be read might belong to any Slurm of its namespace, and is shown with each.
-    """
+    """Return the objects that belong to the Slurm of this Controller, and those that cannot be read: they might belong to any Slurm of the namespace."""
     in_namespace = [part for part in objects.parts if part.metadata.namespace == namespace]
     own = next(
         (part for part in in_namespace if part.kind == "Controller" and part.metadata.name == name),
@@ -151,10 +148,7 @@ def pods_of(objects: NamespaceObjects, kind: str, name: str) -> list[WorkerPodOb
 def summarize(
     metadata: ObjectMetadata, conditions: Iterable[ObjectCondition], fault: str = ""
 ) -> tuple[str, str]:
-    """Return the state of an object in one word, and what it waits for.
-
-    fault: why it cannot be read; "" if it can.
-    """
+    """Return the state of an object in one word, and what it waits for; `fault` is why it cannot be read."""
     first = next(_unmet(metadata, conditions, fault), None)
     return first or ("Ready", "")
 
@@ -224,7 +218,6 @@ def _versions(daemon: str, pods: Iterable[WorkerPodObject]) -> list[str]:
 
 
 def _tag(image: str) -> str:
-    """Return an image's tag, or all of it if it has none."""
     name = image.partition("@")[0]
     tag = name.rpartition("/")[2].partition(":")[2]
     return tag or image

@@ -26,9 +26,7 @@ class CertificateRequest:
     """What a certificate is for."""
 
     authority: str
-    """A name for our CAs, for people."""
     name: str
-    """The name of the server, for people."""
     hosts: frozenset[str]
     lifetime: timedelta
     authority_lifetime: timedelta

@@ -36,7 +36,6 @@ async def ensure(
 
     Args:
         where: the namespace and name of the Secret.
-        files: the files that it must have.
         has_run: whether login pods may have its keys already. New keys would look like an attack to
             users, so a lost Secret is reported and not replaced.
 

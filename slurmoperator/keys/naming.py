@@ -61,12 +61,7 @@ def key_references(spec: ControllerSpec | AccountingSpec) -> tuple[KeyReference,
 
 
 def still_needed(keys: Iterable[KeyReference], step: int) -> tuple[KeyReference, ...]:
-    """Return the keys that daemons still read from the Secrets that the object names.
-
-    Args:
-        step: of the daemons' key. From the second step on, the key comes from the ring; see
-            `rings`.
-    """
+    """Return the keys that daemons still read from the Secrets that the object names; at later steps, theirs comes from the ring."""
     return tuple(
         key for key in keys if step < _FIRST_STEP_WITHOUT_SECRET or key.use is not KeyUse.DAEMONS
     )

@@ -86,11 +86,7 @@ def is_complete(step: int) -> bool:
 
 
 def step_text(step: int, keys: Mapping[int, bytes]) -> bytes:
-    """Return slurm.jwks for a step, from 1; the text depends on nothing but the step and its keys.
-
-    Args:
-        keys: by number; all that daemons at this step accept.
-    """
+    """Return slurm.jwks for a step, from 1, with the keys that daemons at this step accept; it depends on nothing else."""
     ring = _Ring(
         keys=tuple(
             _Key(

@@ -1,12 +1,13 @@
 """Decide which step of a key daemons get, whether the next one is due, and how to report it: pure. See `rings`."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from slurmoperator.keys import rings
 from slurmoperator.objects.labels import KEY_NUMBER_ANNOTATION
+from slurmoperator.objects.names import listed
 from slurmoperator.objects.parts import KeyOfObject
 from slurmruntime.values import numbers
 from slurmruntime.values.faults import Fault, Refusal
@@ -90,7 +91,6 @@ class KeyHolder:
     """A pod with the key, or an object that creates such pods."""
 
     name: str
-    """Kind and name."""
     step: int | None
     """The step in use, or given to each new pod; None while there may be several."""
 
@@ -158,13 +158,13 @@ def decide(facts: RotationFacts) -> RotationDecision:
     step = facts.step
     if is_due(step, facts.wanted) and facts.elsewhere:
         text = (
-            f"another key would cut off {_list(facts.elsewhere)}: external daemons do not get their key from slurm-operator; "
+            f"another key would cut off {listed(facts.elsewhere, _MOST_NAMED)}: external daemons do not get their key from slurm-operator; "
             "change the key while all daemons are stopped"
         )
         return RotationDecision(truth="False", reason="Elsewhere", message=text)
     behind = [holder.name for holder in facts.holders if holder.step != step]
     if behind:
-        text = f"{_under_way(step)}; waiting for {_list(behind)}"
+        text = f"{_under_way(step)}; waiting for {listed(behind, _MOST_NAMED)}"
         return RotationDecision(truth="False", reason="Waiting", message=text)
     if not is_due(step, facts.wanted):
         return _idle(facts)
@@ -202,9 +202,3 @@ def _under_way(step: int) -> str:
     number = max(rings.accepted_keys(step))
     summary = _STEP_SUMMARIES[step % rings.STEPS_PER_KEY]
     return f"key {number}, step {position} of {rings.STEPS_PER_KEY}: {summary}"
-
-
-def _list(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    shown = ", ".join(names[:_MOST_NAMED])
-    return f"{shown} and {more} more" if more > 0 else shown

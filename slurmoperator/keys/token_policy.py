@@ -27,7 +27,6 @@ class TokenPolicy:
     users: Mapping[str, str]
     """Slurm users, separated by commas, by namespace; either may be `ANY`."""
     longest_s: int
-    """The longest lifetime of a token."""
 
 
 def faults(
@@ -48,10 +47,7 @@ def faults(
 
 
 def is_master(username: str) -> bool:
-    """Check whether a user may do anything in Slurm, however the name is spelled.
-
-    Slurm takes a number as the uid of a user (src/common/uid.c), and a user directory may ignore case.
-    """
+    """Check whether a user may do anything in Slurm: it takes a number as a uid (src/common/uid.c), and a user directory may ignore case."""
     return username.isdecimal() or username.casefold() in _MASTERS
 
 

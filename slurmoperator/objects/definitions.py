@@ -39,11 +39,11 @@ def definition(kind: ClusterKind) -> JsonDict:
 
 
 def _schema(kind: ClusterKind) -> Schema:
-    spec = structural(kind.spec, with_defaults=True)
+    spec = structural(kind.type_of("spec"), with_defaults=True)
     spec[RULES] = [dict(rule) for rule in kind.rules]
     return crd.object_schema(
         (kind.object_type.__doc__ or "").strip(),
         spec=spec,
-        status=structural(kind.status, with_defaults=False),
+        status=structural(kind.type_of("status"), with_defaults=False),
         rules=[dict(name_rule) for name_rule in names.name_rules(kind.kind)],
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -42,17 +42,8 @@ class ClusterKind:
         """Its name in paths of the API."""
         return f"{self.kind.lower()}s"
 
-    @property
-    def spec(self) -> type[ObjectStruct]:
-        """The type of its specification."""
-        return self._type_of("spec")
-
-    @property
-    def status(self) -> type[ObjectStruct]:
-        """The type of its status."""
-        return self._type_of("status")
-
-    def _type_of(self, part: str) -> type[ObjectStruct]:
+    def type_of(self, part: Literal["spec", "status"]) -> type[ObjectStruct]:
+        """Return the type of its specification or of its status."""
         fields = msgspec.structs.fields(self.object_type)
         part_type: type[ObjectStruct] = next(field.type for field in fields if field.name == part)
         return part_type

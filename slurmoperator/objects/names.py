@@ -1,7 +1,7 @@
 """Rules for names of objects: what is created for an object is named after it."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from slurmoperator.objects.own import slurm_cluster
@@ -43,6 +43,12 @@ _WORKER_RULES: Final = (
         f" of ordinalPadding digits, a worker's host name may have at most {LONGEST_HOST} characters",
     ),
 )
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Return the first names of a list, and how many more it has."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def name_rules(kind: str) -> tuple[Mapping[str, str], ...]:

@@ -25,7 +25,8 @@ class _Requirement(ObjectStruct, frozen=True):
         values = self.values or ()
         if self.operator in _LISTING and not values:
             raise ValueError(f"operator {self.operator}: expected values")
-        if self.operator in _COMPARING and not _is_one_integer(values):
+        is_integer = len(values) == 1 and INTEGER.fullmatch(values[0]) is not None
+        if self.operator in _COMPARING and not is_integer:
             raise ValueError(f"operator {self.operator}: expected one value, an integer")
 
 
@@ -106,10 +107,6 @@ def placing(spec: JsonObject) -> NodeConstraints:
             for toleration in constraints.tolerations or ()
         ),
     )
-
-
-def _is_one_integer(values: tuple[str, ...]) -> bool:
-    return len(values) == 1 and INTEGER.fullmatch(values[0]) is not None
 
 
 def _requirements(requirements: Iterable[_Requirement]) -> tuple[Requirement, ...]:

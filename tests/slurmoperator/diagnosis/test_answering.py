@@ -6,7 +6,6 @@ import pytest
 
 from bridge.domain.diagnosis.why import Diagnosis, Stage
 from slurmoperator.diagnosis import answering
-from slurmoperator.diagnosis.answering import WorkerQuery
 from tests.slurmoperator.diagnosis.given import job, node, node_set, part, pod, slurm, told
 
 SCALED_IN = "slurm-operator: scaled in"
@@ -18,7 +17,7 @@ PULLS = {"state": {"waiting": {"reason": "ErrImagePull", "message": "no such tag
 def of_worker(*states: str, reason: str = "", **more: Any) -> Diagnosis:
     """What is said of a worker in these states."""
     there = pod("slurmd", "gpu", "gpu-0", conditions=told(*states, reason=reason), **more)
-    return answering.explain_worker(WorkerQuery(pod=there, queue=None, slurm_nodes=None))
+    return answering.explain_worker(there, None, None)
 
 
 @pytest.mark.parametrize(
@@ -94,17 +93,14 @@ def test_a_worker_whose_pod_is_not_ready_says_what_for() -> None:
 
 def test_slurm_itself_says_more_than_the_pod_was_told() -> None:
     there = pod("slurmd", "gpu", "gpu-0", conditions=told("Idle"))
-    busy = WorkerQuery(
-        pod=there,
-        queue=[job(number, "gpu-0") for number in range(1, 8)],
-        slurm_nodes=[node("gpu-0", "ALLOCATED")],
-    )
-    missing = WorkerQuery(pod=there, queue=[], slurm_nodes=[])
+    jobs = [job(number, "gpu-0") for number in range(1, 8)]
+    busy = answering.explain_worker(there, jobs, [node("gpu-0", "ALLOCATED")])
+    missing = answering.explain_worker(there, [], [])
 
-    assert "runs jobs (allocated)" == answering.explain_worker(busy).state
-    assert dict(answering.explain_worker(busy).details)["jobs"].endswith("5 of alice and 2 more")
-    assert "runs, but Slurm does not know it" == answering.explain_worker(missing).state
-    assert "exec gpu-0 -c slurmd" in answering.explain_worker(missing).next_step
+    assert "runs jobs (allocated)" == busy.state
+    assert dict(busy.details)["jobs"].endswith("5 of alice and 2 more")
+    assert "runs, but Slurm does not know it" == missing.state
+    assert "exec gpu-0 -c slurmd" in missing.next_step
 
 
 def test_an_object_says_what_it_waits_for_what_else_and_how_its_workers_stand() -> None:
