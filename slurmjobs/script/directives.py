@@ -4,7 +4,7 @@ Source: `_opt_batch_script` of sbatch's `opt.c`.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -135,15 +135,6 @@ def add(result: HeaderWords, number: int, text: str) -> None:
         result.words += [HeaderWord(word, number) for word in islice(words.split(text), room)]
     except UnreadableLine as error:
         result.faults.append(Fault(where(number), f"{error}"))
-
-
-def render(options: Sequence[str]) -> str:
-    """Format options as a header that `header` can read, one directive each.
-
-    Raises:
-        ValueError: If no directive can hold one of them.
-    """
-    return "".join(f"#SBATCH {words.quote(option)}\n" for option in options)
 
 
 def _is_too_much(result: HeaderWords, number: int, text: str) -> bool:

@@ -17,14 +17,6 @@ class OptionValue:
     value: Any
     path: str
 
-    @property
-    def text(self) -> str:
-        """The option as one word of sbatch's command line."""
-        form = self.option.form
-        if form is None or (self.value == self.option.default and self.value is not None):
-            return f"--{self.option.name}"
-        return f"--{self.option.name}={form.write(self.value)}"
-
 
 @dataclass(frozen=True, slots=True)
 class OptionValues:

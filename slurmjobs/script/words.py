@@ -92,17 +92,3 @@ def _word(text: str, position: int) -> tuple[str, int]:  # noqa: C901  # sbatch'
     if quote:
         raise UnreadableLine(f"the quote {quote} is not closed")
     return "".join(pieces), position
-
-
-def quote(word: str) -> str:
-    """Quote a word so that `split` reads it back.
-
-    Raises:
-        ValueError: If no directive can hold it: it is empty, or has a line break.
-    """
-    if not word or "\n" in word:
-        raise ValueError(f"no directive can hold the word {word!r}")
-    escaped = "".join(f"\\{c}" if c in "\\\"'# " else c for c in word)
-    # Other blanks end a word even after a backslash, and a leading colon or `hetjob` has a meaning.
-    needs_quotes = word[0] == ":" or set(word) & set(BLANKS) or _COMPONENT.match(word)
-    return f'"{escaped}"' if needs_quotes else escaped

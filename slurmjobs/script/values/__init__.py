@@ -1,1 +1,1 @@
-"""The forms of sbatch's option values: each reads a text and writes the value back."""
+"""The forms of sbatch's option values: each reads a text."""

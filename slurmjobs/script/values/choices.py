@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from typing_extensions import override
-
 from slurmjobs.script.values.form import UnreadableValue, ValueForm
 
 
@@ -22,8 +20,7 @@ def one_of(words: Mapping[str, str]) -> ValueForm[str]:
         except KeyError:
             raise UnreadableValue("it is not one of the words") from None
 
-    spelling = {value: word for word, value in reversed(list(words.items()))}
-    return ValueForm(" or ".join(words), read, spelling.__getitem__)
+    return ValueForm(" or ".join(words), read)
 
 
 SHARING = one_of(
@@ -51,7 +48,7 @@ def _open_mode(text: str) -> str:
             raise UnreadableValue("it begins with neither a nor t")
 
 
-OPEN_MODE = ValueForm("append or truncate", _open_mode, str.lower)
+OPEN_MODE = ValueForm("append or truncate", _open_mode)
 
 
 def several_of(words: Mapping[str, tuple[str, ...]], *, strict: bool) -> ValueForm[tuple[str, ...]]:
@@ -74,12 +71,7 @@ def several_of(words: Mapping[str, tuple[str, ...]], *, strict: bool) -> ValueFo
             raise UnreadableValue("it has none of the words")
         return tuple(sorted(chosen))
 
-    spelling = {value[0]: word for word, value in words.items() if len(value) == 1}
-
-    def write(values: tuple[str, ...]) -> str:
-        return ",".join(spelling[value] for value in values) or "none"
-
-    return ValueForm("a list of " + ", ".join(words), read, write)
+    return ValueForm("a list of " + ", ".join(words), read)
 
 
 _MAIL: Final = {
@@ -116,11 +108,7 @@ def _profile(text: str) -> tuple[str, ...]:
     return chosen
 
 
-PROFILE = ValueForm(
-    "none, all, or a list of energy, lustre, network, task",
-    _profile,
-    lambda words: ",".join(words).lower(),
-)
+PROFILE = ValueForm("none, all, or a list of energy, lustre, network, task", _profile)
 
 _HINTS: Final = ("compute_bound", "memory_bound", "multithread", "nomultithread")
 
@@ -131,10 +119,6 @@ class ApplicationHint:
 
     text: str
     words: tuple[str, ...]
-
-    @override
-    def __str__(self) -> str:
-        return self.text
 
 
 def _hint(text: str) -> ApplicationHint:
@@ -178,11 +162,6 @@ class WarningSignal:
     before_end_s: int = 60
     to_batch: bool = False
     for_reservation: bool = False
-
-    @override
-    def __str__(self) -> str:
-        to = "R" * self.for_reservation + "B" * self.to_batch
-        return f"{to}{':' if to else ''}{self.number}@{self.before_end_s}"
 
 
 _DIGITS: Final = 5

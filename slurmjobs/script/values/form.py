@@ -19,13 +19,12 @@ class UnreadableValue(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueForm(Generic[T]):
-    """The form of an option's values: `read(write(value)) == value` for each value that `read` returns."""
+    """The form of an option's values."""
 
     accepts: str
     """What it accepts, as a noun phrase that follows "expected"."""
     read: Callable[[str], T]
     """Raises UnreadableValue."""
-    write: Callable[[T], str] = str
     longest: int = LONGEST_SHORT_VALUE
     """The most characters a value may have."""
 

@@ -94,10 +94,6 @@ class MemoryBinding:
         parts = (part.partition("*") for part in filter(None, self.numbers.split(",")))
         return ",".join(number for number, _, times in parts for _ in range(int(times or 1)))
 
-    @override
-    def __str__(self) -> str:
-        return ",".join(self.words()) + (f":{self.numbers}" if self.numbers else "") or "quiet"
-
 
 _NUMBERS = {
     "MAP": re.compile(r"([0-9]{1,9})(?:\*([0-9]{1,4}))?"),

@@ -76,7 +76,6 @@ def _limits(text: str) -> tuple[str, ...]:
 LIMIT_NAMES = ValueForm(
     "ALL, NONE, or a list of " + ", ".join(LIMITS),
     _limits,
-    lambda names: "ALL" if names == LIMITS else ",".join(names) or "NONE",
 )
 
 

@@ -8,8 +8,6 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from typing_extensions import override
-
 from slurmjobs.script.values.form import UnreadableValue, ValueForm, matching
 
 INT_MAX: Final = 2**31 - 1
@@ -53,7 +51,7 @@ def _bit(text: str) -> bool:
     return bool(number)
 
 
-BIT = ValueForm("0 or 1", _bit, lambda value: str(int(value)))
+BIT = ValueForm("0 or 1", _bit)
 
 SHORT = ValueForm(
     "a whole number of at most 65533", lambda text: _at_least(0, text, below=2**16 - 2)
@@ -125,12 +123,6 @@ class NodeRange:
     sizes: str = ""
     """`1-15:4` or `2,4,8`, if not every number in between is allowed."""
 
-    @override
-    def __str__(self) -> str:
-        if self.sizes:
-            return self.sizes
-        return str(self.least) if self.least == self.most else f"{self.least}-{self.most}"
-
 
 def _count(text: str) -> int:
     """Return a count of nodes; -1 if there is none."""
@@ -190,11 +182,6 @@ class NodeShape:
     sockets: int | None = None
     cores: int | None = None
     threads: int | None = None
-
-    @override
-    def __str__(self) -> str:
-        numbers = (self.sockets, self.cores, self.threads)
-        return ":".join("*" if number is None else str(number) for number in numbers)
 
 
 def _shape_part(text: str) -> int | None:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
-from typing_extensions import override
-
 from slurmjobs.script.values.form import UnreadableValue, ValueForm
 from slurmjobs.script.values.numbers import INT_MAX, POSITIVE
 
@@ -46,17 +44,12 @@ def _minutes(text: str) -> int:
     return seconds if seconds == UNLIMITED else -(-seconds // 60)
 
 
-def _write_seconds(seconds: int) -> str:
-    return "UNLIMITED" if seconds == UNLIMITED else f"0:{seconds}"
-
-
 _HOW = "minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]]"
 LIMIT_MIN = ValueForm(
     f"{_HOW}, or UNLIMITED",
     lambda text: _minutes(text) or UNLIMITED,
-    lambda minutes: "UNLIMITED" if minutes == UNLIMITED else str(minutes),
 )
-DURATION_S = ValueForm(_HOW, _seconds, _write_seconds)
+DURATION_S = ValueForm(_HOW, _seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +58,6 @@ class SwitchLimit:
 
     switches: int
     wait_s: int | None = None
-
-    @override
-    def __str__(self) -> str:
-        if self.wait_s is None:
-            return str(self.switches)
-        return f"{self.switches}@{_write_seconds(self.wait_s)}"
 
 
 def _switches(text: str) -> SwitchLimit:
@@ -87,10 +74,6 @@ class MemoryUpdate:
 
     margin_percent: int
     delay_min: int
-
-    @override
-    def __str__(self) -> str:
-        return f"{self.margin_percent}@{self.delay_min}"
 
 
 def _memory_update(text: str) -> MemoryUpdate:
@@ -145,15 +128,6 @@ class PointInTime:
                 return _day(today.year + (not is_ahead), int(month), int(day))
             case parts:
                 return _day(*(int(part) for part in parts))
-
-    @override
-    def __str__(self) -> str:
-        if self.unix_s is not None:
-            return f"uts{self.unix_s}"
-        if self.after_now_s is not None:
-            return f"now{self.after_now_s:+d}"
-        day = self.day.replace("-", "/") if self.day.count("-") == 1 else self.day
-        return " ".join(part for part in (day, self.clock) if part)
 
 
 def _day(year: int, month: int, day: int) -> date:

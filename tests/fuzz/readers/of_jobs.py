@@ -14,7 +14,7 @@ from slurmjobs.objects import slurmjob
 from slurmjobs.objects.results import LONGEST_PATH
 from slurmjobs.objects.spec import LONGEST_SCRIPT
 from slurmjobs.objects.status import ArrayTasks
-from slurmjobs.script import body, words
+from slurmjobs.script import body
 from slurmjobs.script.options import OPTIONS
 from slurmjobs.script.values.form import LONGEST_VALUE, UnreadableValue, ValueForm
 from slurmjobs.sylabs import inventory, slurm_config
@@ -109,13 +109,6 @@ READERS: tuple[Reader, ...] = (
         author=USER,
         most_bytes=LONGEST_SCRIPT,
         read=in_bytes(body.decode),
-    ),
-    Reader(
-        name="slurmjobs.script.words:quote",
-        author=USER,
-        most_bytes=LONGEST_VALUE,
-        read=words.quote,
-        refusals=(ValueError,),
     ),
     Reader(
         name="slurmjobs.companions.volume:_parts",
