@@ -121,11 +121,7 @@ def _reasons(
     seen: SlurmPartitions,
     undecided: Iterable[ConfigurationChange],
 ) -> Iterator[Fault]:
-    """Yield why harmful changes may not come into force now.
-
-    Args:
-        undecided: The changes that were not allowed before: for these, `seen` must be sure.
-    """
+    """Yield why harmful changes may not come into force now; for those that were not allowed before (`undecided`), `seen` must be sure."""
     undecided_items = {change.item for change in undecided}
     for change in harmful:
         text = f"this cannot change while the cluster lives: {change.reason}"
@@ -167,11 +163,6 @@ def compare(before: ConfigurationSet, after: ConfigurationSet) -> tuple[Configur
         for change in _changes_in(file, before.files.get(file, ""), after.files.get(file, ""))
     ]
     return tuple(sorted(changes, key=lambda change: (-change.takes, change.file, change.item)))
-
-
-def takes(changes: tuple[ConfigurationChange, ...]) -> ChangeTakes:
-    """Return what all the changes together take."""
-    return max((change.takes for change in changes), default=ChangeTakes.NOTHING)
 
 
 def runs_here(files: ConfigurationSet) -> bool:

@@ -26,8 +26,10 @@ def check(file: str, text: str, path: str) -> Iterator[Fault]:
     seen: dict[str, int] = {}
     for line in lines.read(text):
         at = f"{path} line {line.number}"
-        yield from _check_line(line, known, file, at)
-        for setting in _unique_settings(line, known):
+        first = known.get(line.settings[0].key.lower()) if line.settings else None
+        is_repeated = first is not None and first.kind is ParameterKind.REPEATED
+        yield from _check_line(line, first if is_repeated else None, known, file, at)
+        for setting in line.settings if first and not is_repeated else ():
             key = setting.key.lower()
             before = seen.setdefault(key, line.number)
             if before != line.number:
@@ -35,15 +37,12 @@ def check(file: str, text: str, path: str) -> Iterator[Fault]:
                 yield Fault(at, message)
 
 
-def _unique_settings(line: ConfLine, known: Mapping[str, Parameter]) -> tuple[Setting, ...]:
-    first = known.get(line.settings[0].key.lower()) if line.settings else None
-    if first is None or first.kind is ParameterKind.REPEATED:
-        return ()
-    return line.settings
-
-
 def _check_line(
-    line: ConfLine, known: Mapping[str, Parameter], file: str, at: str
+    line: ConfLine,
+    repeated: Parameter | None,
+    known: Mapping[str, Parameter],
+    file: str,
+    at: str,
 ) -> Iterator[Fault]:
     if line.includes:
         text = (
@@ -56,19 +55,16 @@ def _check_line(
         return
     if line.rest:
         yield Fault(at, f"expected Key=Value, found {line.rest[:80]!r}")
-    if not line.settings:
-        return
-    first = known.get(line.settings[0].key.lower())
-    if first is None or first.kind is not ParameterKind.REPEATED:
+    if repeated is None:
         for setting in line.settings:
             yield from _check_setting(setting, known, file, at)
         return
     for setting in line.settings[1:]:
-        if setting.key.lower() not in first.own:
-            hint = _suggest(setting.key, first.own)
-            yield Fault(at, f"a {first.name} line has no {setting.key}{hint}")
+        if setting.key.lower() not in repeated.own:
+            hint = _suggest(setting.key, repeated.own)
+            yield Fault(at, f"a {repeated.name} line has no {setting.key}{hint}")
     if not line.settings[0].value:
-        yield Fault(at, f"expected a value for {first.name}")
+        yield Fault(at, f"expected a value for {repeated.name}")
 
 
 def _check_setting(

@@ -23,7 +23,6 @@ class ConfigurationInputs:
     accounting: AccountingObject | None = None
     """The one that `accountingRef` names; None if there is none, or it does not exist."""
     node_sets: tuple[NodeSetObject, ...] = ()
-    """Of this Controller, in any order."""
     config_maps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The data of those in its namespace that it refers to and that exist, by name."""
     obsolete_partitions: tuple[str, ...] = ()
@@ -35,11 +34,7 @@ class ConfigurationInputs:
         return tuple(sorted(self.node_sets, key=lambda node_set: node_set.metadata.name))
 
     def files(self, reference: str) -> Mapping[str, str]:
-        """Return the files that the ConfigMaps of one list of references bring.
-
-        Args:
-            reference: one of `REFERENCES`.
-        """
+        """Return the files that the ConfigMaps of one list of references, one of `REFERENCES`, bring."""
         files: dict[str, str] = {}
         for config_map in getattr(self.controller.spec, reference) or ():
             files.update(self.config_maps.get(config_map.name, {}))

@@ -14,7 +14,6 @@ from typing import Final
 class ChangeTakes(enum.IntEnum):
     """What a change needs to take effect, from the least to the most."""
 
-    NOTHING = 0
     RECONFIGURE = 1
     RESTART_SLURMDBD = 2
     RESTART_SLURMCTLD = 3

@@ -165,10 +165,7 @@ def _names(text: str) -> Iterator[Setting]:
 
 
 def _all_partitions(in_force: Sequence[Mapping[str, str]]) -> Mapping[str, Sequence[Setting]]:
-    """Return the settings of each partition, from the first files in which it is not closed.
-
-    A partition that is closed in all files and missing in the last is left out: its removal was decided already.
-    """
+    """Return the settings of each partition, from the first files in which it is not closed; not if it is closed in all and missing in the last."""
     first: dict[str, Sequence[Setting]] = {}
     last: Mapping[str, Sequence[Setting]] = {}
     for files in in_force:

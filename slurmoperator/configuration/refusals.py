@@ -35,9 +35,7 @@ def explain(
     """Return what a daemon refuses: the line, the field it is in, and the daemon's own message.
 
     Args:
-        daemon: such as slurmctld.
-        written: the lines of users.
-        wanted: the file generated from them.
+        written: the lines of users; `wanted` is the file generated from them.
         in_force: the file that the daemon accepted last; "" for none.
     """
     suspects = list(_suspects(message, list(written), wanted, in_force))

@@ -26,11 +26,7 @@ class ConfigurationSet:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 over names and contents, 64 hexadecimal digits.
-
-        It has the format of sha256sum: a pod computes the same from the files that its kubelet
-        mounted.
-        """
+        """The SHA-256 over names and contents, 64 hexadecimal digits, in the format of sha256sum: a pod computes the same from the files that it has mounted."""
         lines = (
             f"{hashlib.sha256(content.encode()).hexdigest()}  {name}\n"
             for name, content in sorted(self.files.items())

@@ -73,10 +73,7 @@ def text(inputs: ConfigurationInputs) -> str:
 
 
 def node_line(node_set: NodeSetObject) -> str:
-    """Return a line for a node as the workers register it: a comment in slurm.conf, uncommented where the file is tried.
-
-    Neither a worker nor a Kubernetes node can have this name.
-    """
+    """Return a line for a node as the workers register it, under a name that none can have: a comment in slurm.conf, uncommented where the file is tried."""
     conf = node_set.node_conf.replace("\\", r"\\").replace("#", r"\#")
     return f"NodeName={node_set.slurm_name}_any State=FUTURE {conf}"
 
@@ -190,7 +187,6 @@ def _sets(inputs: ConfigurationInputs) -> Iterator[str]:
 
 
 def _external(inputs: ConfigurationInputs) -> Iterator[Setting]:
-    """Yield what slurmrestd needs to find an external slurmctld."""
     address = inputs.controller.spec.external_config
     yield Setting("ClusterName", inputs.controller.cluster_name)
     yield Setting("SlurmUser", "slurm")

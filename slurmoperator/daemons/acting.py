@@ -110,8 +110,8 @@ class PartActing:
         if plan.follow is not None:
             self._sources.partitions.request(part.metadata, plan.follow)
         _remember(self._sources.awaited, uid, verdict.awaited if verdict else None)
-        _remember(self._sources.awaited_nodes, uid, verdict.nodes.awaited if verdict else None)
-        for node_set, trial in (verdict.nodes.trials if verdict else {}).items():
+        _remember(self._sources.awaited_nodes, uid, verdict.awaited_nodes if verdict else None)
+        for node_set, trial in (verdict.node_trials if verdict else {}).items():
             self._tried.put(node_set, trial)
 
     async def act(self, watched: WatchedPart, part: PartObject, plan: PartPlan) -> PartOutcome:
@@ -267,7 +267,6 @@ async def read_workload(kube: KubeClient, body: JsonObject) -> WorkloadState:
 
 
 def _claims(body: JsonObject) -> Iterator[str]:
-    """Yield the names of the claims that the pods of a workload use."""
     spec = body["spec"]
     for volume in spec["template"]["spec"].get("volumes") or ():
         if claim := (volume.get("persistentVolumeClaim") or {}).get("claimName"):

@@ -1,6 +1,7 @@
 """Builds the controller of the control plane for one process and, each time it leads, its loop."""
 
 import asyncio
+from functools import partial
 from typing import Final
 
 from bridge.reconcile.informers import retry_service, watch_service
@@ -43,11 +44,6 @@ class ControlPlane:
         """Prepare the caches; the caller keeps that of NodeSets up to date."""
         self._program = program
         self._node_sets = node_sets
-        self._site = site
-        self._keys = keys
-        self._served = served
-        self._policy = tokens
-        self._tried = tried
         self._parts: dict[str, Cache[WatchedPart]] = {
             kind: Cache(watched, program.set_aside) for kind, watched in PARTS.items()
         }
@@ -56,6 +52,15 @@ class ControlPlane:
         }
         self._controllers = self._parts["Controller"].index(
             lambda controller: [controller.metadata.full_name]
+        )
+        self._new_loop = partial(
+            ControlLoop,
+            ControlPeers(kube=program.kube, slurms=program.slurm_of, tried=tried),
+            PartCaches(parts=self._parts, workloads=self._workloads.values(), node_sets=node_sets),
+            site,
+            keys=keys,
+            served=served,
+            tokens=tokens,
         )
 
     @property
@@ -88,21 +93,8 @@ class ControlPlane:
 
     async def control(self, stop: asyncio.Event) -> None:
         """Reconcile the objects while this process leads."""
-        program = self._program
-        caches = PartCaches(
-            parts=self._parts, workloads=self._workloads.values(), node_sets=self._node_sets
-        )
         synced = [cache.synced for cache in self._parts.values()]
         synced += [cache.synced for cache in self._workloads.values()]
         for event in (*synced, self._node_sets.synced):
             await event.wait()
-        loop = ControlLoop(
-            ControlPeers(kube=program.kube, slurms=program.slurm_of, tried=self._tried),
-            caches,
-            self._site,
-            keys=self._keys,
-            served=self._served,
-            tokens=self._policy,
-            process=program.process,
-        )
-        await loop.run(stop, workers=_WORKERS)
+        await self._new_loop(process=self._program.process).run(stop, workers=_WORKERS)

@@ -23,11 +23,7 @@ def status(
     generation: int,
     now: datetime,
 ) -> ConditionsOnly:
-    """Return the whole status, of the type that it had before; equal to it if nothing has changed.
-
-    Args:
-        waits: what a deleted object waits for; "" if it is not deleted.
-    """
+    """Return the whole status, of the type that it had before; equal to it if nothing has changed. `waits` is what a deleted object waits for."""
     current = evaluate(
         before.conditions, plan, outcome, waits=waits, generation=generation, now=now
     )

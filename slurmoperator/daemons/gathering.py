@@ -89,7 +89,6 @@ class PartGathering:
     def __init__(
         self, kube: KubeClient, caches: PartCaches, sources: PartSources, clock: Clock
     ) -> None:
-        """Prepare; nothing is read yet."""
         self._kube = kube
         self._caches = caches
         self._sources = sources
@@ -342,7 +341,6 @@ class PartGathering:
 
 
 def _proven(metadata: ObjectMetadata) -> str:
-    """Return the tag of the files that a daemon has served with."""
     return metadata.annotations.get(PROVEN_ANNOTATION, "")
 
 

@@ -87,9 +87,7 @@ class KeyRings:
         )
 
     async def write(self, namespace: str, ring: KeyRing, step: int) -> None:
-        """Write the next step and drop those that no daemon uses any more.
-
-        All daemons use the step of the ring, which is as it was read.
+        """Write the next step of a ring that all daemons use as it was read, and drop the steps that none uses any more.
 
         Raises:
             Refusal: the first key is gone.

@@ -71,11 +71,7 @@ class Neighbour:
 
 
 def dependents(kind: str, name: str, neighbours: Sequence[Neighbour]) -> Iterator[Neighbour]:
-    """Yield the objects that need an object: pure.
-
-    Args:
-        neighbours: all objects of its namespace that may need another one.
-    """
+    """Yield those neighbours that need an object: pure."""
     match kind:
         case "Controller":
             for other in neighbours:

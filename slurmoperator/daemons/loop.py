@@ -95,9 +95,7 @@ class ControlLoop:
             await self._controller.run(stop, workers=workers)
 
     async def reconcile(self, key: str) -> timedelta | None:
-        """Reconcile one object.
-
-        Return the delay until the next reconcile if no event comes first.
+        """Reconcile one object; return the delay until the next time if no event comes first.
 
         Raises:
             PeerError: try again after a back-off.
@@ -187,7 +185,6 @@ def _owners(old: WorkloadObject | None, new: WorkloadObject | None) -> Iterator[
 
 
 def _delay(plan: PartPlan, outcome: PartOutcome) -> timedelta:
-    """Return when to look again if no event comes first."""
     is_settled = outcome.workloads is not None and all(
         workload.is_ready for workload in outcome.workloads
     )

@@ -130,7 +130,6 @@ class PartCaches:
     parts: Mapping[str, Cache[WatchedPart]]
     """All its objects, by kind and uid."""
     workloads: Collection[Cache[WorkloadObject]]
-    """StatefulSets and Deployments of ours."""
     node_sets: Cache[WatchedNodeSet]
 
 

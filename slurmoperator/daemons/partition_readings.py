@@ -59,10 +59,7 @@ class PartitionReadings:
         self._slots = asyncio.Semaphore(_MOST_AT_ONCE)
 
     def last(self, uid: str) -> PartitionReading:
-        """Return the last reading of a Controller's Slurm.
-
-        It is sure only until the next one is requested: after that, something may have been written that changes Slurm.
-        """
+        """Return the last reading of a Controller's Slurm; sure only until another is requested, as something may be written then that changes Slurm."""
         poll = self._polls.get(uid, _Poll())
         # The reconcile that it woke may not have used it, so it can be new and old.
         is_fresh = poll.is_new and self._clock.monotonic() - poll.read_at_s <= _FRESH_S

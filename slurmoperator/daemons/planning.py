@@ -62,7 +62,6 @@ def plan(facts: DaemonFacts) -> PartPlan:
 
 
 def _plan(facts: DaemonFacts) -> tuple[str, PartPlan]:
-    """Return the kind of the object and its plan."""
     match facts:
         case ControllerFacts():
             return "Controller", _of_controller(facts)
@@ -159,7 +158,6 @@ def _due(
 
 
 def _blocking(facts: ControllerFacts) -> tuple[Fault, ...]:
-    """Return what keeps a new configuration from being rendered at all."""
     if facts.accounting is None:
         return facts.unreadable
     mismatches = naming.mismatches(facts.part.spec, facts.accounting.spec)

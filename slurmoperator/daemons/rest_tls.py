@@ -28,7 +28,6 @@ class AuthoritySecret:
 
     name: str
     existing: Secret | None
-    """As it was read; None if it does not exist yet."""
     data: Mapping[str, bytes] = field(repr=False)
 
 
@@ -40,7 +39,6 @@ class TlsPlan:
     authorities: AuthoritySecret | None = None
     """To be written before any client sees the certificate; None if it need not be."""
     due: timedelta | None = None
-    """When to check again, so that nothing expires."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +108,7 @@ class RestCertificates:
     clock: Clock
 
     async def read(self, part: RestApiObject) -> TlsFacts | None:
-        """Return what slurmrestd may present; None if it speaks plain HTTP.
-
-        A certificate of ours that is due is signed here: keys are random, so that is no part of a plan.
+        """Return what slurmrestd may present, None for plain HTTP. A certificate that is due is signed here: keys are random, so no part of a plan.
 
         Raises:
             KubeError: what it depends on was not read: try again.

@@ -48,7 +48,6 @@ class PendingVerdict:
     tag: str
     since: datetime
     nudges: int = 0
-    """How often its pods were touched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +68,6 @@ class ControllerFacts:
     ring: KeyRing | None = None
     """Of its daemons' key; None if it names none."""
     rotation: RotationFacts | None = None
-    """Of that ring."""
     used_secrets: frozenset[str] = frozenset()
     """Secrets with keys that daemons of other objects, or workers, may use."""
     in_force: FilesInForce | None = None
@@ -77,7 +75,6 @@ class ControllerFacts:
     """The files that were desired last; None if there are none."""
     partitions: PartitionReading = field(default_factory=PartitionReading)
     pods: tuple[TrialPod, ...] = ()
-    """Of slurmctld, if it is ours."""
     awaited: PendingVerdict | None = None
     awaited_nodes: PendingVerdict | None = None
 
@@ -91,7 +88,6 @@ class AccountingFacts:
     now: datetime
     ring: KeyRing | None = None
     used_secrets: frozenset[str] = frozenset()
-    """As of a Controller."""
     password: Data | None = field(default=None, repr=False)
     """The Secret with the password of the database; None if there is none."""
     in_force: FilesInForce | None = field(default=None, repr=False)
@@ -111,7 +107,6 @@ class RestApiFacts:
     in_force: FilesInForce | None = None
     """The Controller's files; a RestApi does not get files that are still tried."""
     tls: TlsFacts | None = None
-    """None if it speaks plain HTTP."""
     ring: KeyRing | None = None
 
 
@@ -145,16 +140,6 @@ DaemonFacts = ControllerFacts | AccountingFacts | RestApiFacts | LoginSetFacts |
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeTrials:
-    """slurmctld's verdicts on the nodes that workers will register."""
-
-    trials: Mapping[str, ConfTrial] = field(default_factory=dict)
-    """By the uid of the NodeSet."""
-    awaited: PendingVerdict | None = None
-    """Files whose nodes slurmctld has not judged yet; None if there are none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FilesVerdict:
     """A daemon's verdict on the desired files, and the files that it serves with."""
 
@@ -171,10 +156,12 @@ class FilesVerdict:
     awaited: PendingVerdict | None
     """The files on which there is no verdict; None if there is one."""
     is_pending: bool
-    """Whether the verdict is expected soon."""
     hurried_pods: tuple[str, ...] = ()
     """Pods whose kubelets are to bring the files now."""
-    nodes: NodeTrials = field(default_factory=NodeTrials)
+    node_trials: Mapping[str, ConfTrial] = field(default_factory=dict)
+    """slurmctld's verdicts on the nodes that workers will register, by the uid of the NodeSet."""
+    awaited_nodes: PendingVerdict | None = None
+    """Files whose nodes slurmctld has not judged yet; None if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,9 +231,7 @@ class PartOutcome:
     refused: str = ""
     """Why it was not carried out to its end; "" if it was, or if a call failed."""
     refused_reason: str = "BadInput"
-    """CamelCase."""
     failure: PeerError | None = None
-    """The first call that failed."""
     notes: tuple[str, ...] = ()
     """What the object asks for and does not get."""
     workloads: tuple[WorkloadState, ...] | None = None

@@ -21,7 +21,6 @@ from slurmoperator.daemons.situation import (
     AccountingFacts,
     ControllerFacts,
     FilesVerdict,
-    NodeTrials,
     PendingVerdict,
     TrialPod,
 )
@@ -55,7 +54,6 @@ class TrialVerdict:
     outcome: TrialOutcome
     message: str = ""
     is_pending: bool = False
-    """Whether the outcome is expected soon."""
 
 
 _LINE: Final = re.compile(
@@ -81,12 +79,15 @@ def of_slurmctld(
     else:
         trial = combine([_log_verdict(pod, files.tag) for pod in facts.pods], "slurmctld")
     judged = _judge(facts, files, trial, "slurmctld", user_lines)
-    nodes = _try_nodes(facts, files, node_sets)
-    is_pending = judged.is_pending or (
-        nodes.awaited is not None and _is_soon(nodes.awaited, facts.now)
+    node_trials, awaited = _try_nodes(facts, files, node_sets)
+    is_soon = awaited is not None and _is_soon(awaited, facts.now)
+    return replace(
+        judged,
+        node_trials=node_trials,
+        awaited_nodes=awaited,
+        is_pending=judged.is_pending or is_soon,
+        hurried_pods=tuple(_pods_to_nudge(facts, judged.awaited)) if judged.is_pending else (),
     )
-    hurried = tuple(_pods_to_nudge(facts, judged.awaited)) if judged.is_pending else ()
-    return replace(judged, nodes=nodes, is_pending=is_pending, hurried_pods=hurried)
 
 
 def of_slurmdbd(
@@ -138,7 +139,6 @@ def _judge(
 
 
 def _await(before: PendingVerdict | None, tag: str, now: datetime) -> PendingVerdict:
-    """Return since when the verdict on these files has been awaited."""
     return before if before is not None and before.tag == tag else PendingVerdict(tag, now)
 
 
@@ -187,7 +187,6 @@ def node_digest(node_set: NodeSetObject) -> str:
 
 
 def _lines(log: str) -> Iterator[re.Match[str]]:
-    """Yield the lines with verdicts, the last first."""
     return filter(None, map(_LINE.fullmatch, reversed(log.splitlines())))
 
 
@@ -232,15 +231,11 @@ def _why_unread(pod: TrialPod) -> str:
 
 def _try_nodes(
     facts: ControllerFacts, files: ConfigurationSet, node_sets: Iterable[NodeSetObject]
-) -> NodeTrials:
-    """Return slurmctld's verdicts on the nodes that workers will register; an external one is not asked."""
+) -> tuple[dict[str, ConfTrial], PendingVerdict | None]:
+    """Return slurmctld's verdicts on the nodes that workers will register, and the one that is awaited; an external one is not asked."""
     candidates = [node_set for node_set in node_sets if node_set.has_new_conf]
-    if not candidates:
-        return NodeTrials()
-    if facts.part.spec.external:
-        return NodeTrials(
-            trials={node_set.metadata.uid: _conf_trial(node_set, "") for node_set in candidates}
-        )
+    if facts.part.spec.external or not candidates:
+        return {node_set.metadata.uid: _conf_trial(node_set, "") for node_set in candidates}, None
     refused: dict[str, str] = {}
     unknown = "" if facts.pods else _NO_POD
     for pod in facts.pods:
@@ -258,7 +253,7 @@ def _try_nodes(
         words = doubt or refused.get(node_digest(node_set), "")
         trials[node_set.metadata.uid] = _conf_trial(node_set, words, is_known=not doubt)
     awaited = _await(facts.awaited_nodes, files.tag, facts.now) if unknown else None
-    return NodeTrials(trials=trials, awaited=awaited)
+    return trials, awaited
 
 
 def _conf_trial(node_set: NodeSetObject, words: str, *, is_known: bool = True) -> ConfTrial:

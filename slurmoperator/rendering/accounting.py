@@ -54,8 +54,7 @@ def accounting_bodies(
     """Return all bodies of an Accounting; none if slurmdbd is external.
 
     Args:
-        password: of its database, from the Secret that it names. Only Secrets among the bodies
-            contain it.
+        password: of its database. Only Secrets among the bodies contain it.
         in_force: the configuration that slurmdbd uses now; None if it is the desired one.
         is_proven: whether a slurmdbd has served with `in_force`.
         key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`.

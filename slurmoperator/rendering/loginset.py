@@ -53,10 +53,8 @@ def login_set_bodies(
     """Return all bodies of a LoginSet except its host keys.
 
     Args:
-        controller: the Controller that it names.
         secrets: digest of sssd.conf; a change restarts the pods, which ends all sessions.
-        key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`. A change
-            restarts the pods, too.
+        key_step: rotation step of the daemons' key, a change of which restarts them, too.
 
     Raises:
         Refusal: with everything that is wrong with it.

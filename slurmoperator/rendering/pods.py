@@ -70,12 +70,7 @@ def workload(
     replicas: int = 1,
     **more: object,
 ) -> JsonDict:
-    """Return the StatefulSet or Deployment of a daemon; in its pod template, the user's specification overrides ours.
-
-    Args:
-        restarted_for: digest of what the daemon reads only at startup.
-        more: other fields of its specification.
-    """
+    """Return the StatefulSet or Deployment of a daemon that is restarted for a change of what it reads only at startup (`restarted_for`)."""
     restarts = {RESTART_ANNOTATION: restarted_for}
     merged = merge(spec, (overrides.spec if overrides else None) or {})
     template = {
@@ -111,12 +106,11 @@ def metadata(
 
 
 def protect_from_eviction(ours: JsonObject, spec: JsonObject, priority_class: str) -> JsonDict:
-    """Add our requests and a priority class, so that the pods are not evicted first; the user's resources and priority win.
+    """Add requests of our containers and a priority class, so that the pods are not evicted first; the user's resources and priority win.
 
     Args:
-        ours: our specification, which defines the containers that are ours.
+        ours: our specification.
         spec: with the user's overrides merged in.
-        priority_class: for pods that name none; "" for the cluster's default.
     """
     protected = dict(spec)
     if priority_class and not protected.get("priorityClassName"):
@@ -163,11 +157,7 @@ def container(name: str, ours: JsonObject, theirs: JsonObject | None) -> JsonDic
 
 
 def log_reader(image: str, file: str, theirs: JsonObject | None) -> JsonDict:
-    """Return the side-car that prints a daemon's log.
-
-    Args:
-        file: file name of the log.
-    """
+    """Return the side-car that prints a daemon's log, from the file of this name."""
     ours = {
         "image": image,
         "command": ["sh", "-c", _LOG_READER_SCRIPT],
@@ -192,9 +182,8 @@ def tcp_probe(port: str) -> JsonDict:
 def probes(live: JsonObject, ready: JsonObject) -> JsonDict:
     """Return a daemon's probes.
 
-    As with SchedMD's operator, the one at its start tries for a minute in total, but every second.
-    A daemon that misses the first probe would otherwise be unready for ten more seconds, and so
-    would everything that needs it.
+    The one at its start tries for a minute in total, as with SchedMD's operator, but every second: a daemon that misses the first probe
+    would otherwise be unready for ten more seconds, and so would everything that needs it.
     """
     return {
         "startupProbe": {**live, "failureThreshold": 60, "periodSeconds": 1},

@@ -33,13 +33,7 @@ def restapi_bodies(
     presented: RestTls | None,
     key_step: int = 0,
 ) -> tuple[JsonObject, ...]:
-    """Return all bodies of a RestApi.
-
-    Args:
-        controller: the Controller that it names.
-        files: the Controller's configuration.
-        presented: certificate and CA for TLS; None for plain HTTP.
-        key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`.
+    """Return all bodies of a RestApi; with a certificate for TLS (`presented`), or for plain HTTP.
 
     Raises:
         Refusal: with everything that is wrong with it.

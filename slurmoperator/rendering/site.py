@@ -71,7 +71,6 @@ class ControlSite:
     tls_image: str = ""
     """Image with haproxy; "" if the image of slurmrestd has it."""
     certificate_lifetime: timedelta = timedelta(days=90)
-    """Lifetime of slurmrestd's certificates."""
     authority_lifetime: timedelta = timedelta(days=3650)
     """Lifetime of the CAs that sign them."""
 

@@ -83,7 +83,6 @@ class RestTls:
     mounted: str
     """Name of the Secret with `CERTIFICATE` and `KEY`."""
     trusted: bytes
-    """CA certificates, PEM."""
     secret_data: Mapping[str, bytes] | None = None
     """Contents of the Secret, if we write it."""
 

@@ -77,14 +77,10 @@ def worker_pod(
     *,
     key_step: int = 0,
 ) -> JsonDict:
-    """Return the pod of a worker without name and owner.
-
-    Args:
-        controller: the Controller that the NodeSet names; None if it does not exist.
-        key_step: rotation step of the daemons' key; see `slurmoperator.keys.rings`.
+    """Return the pod of a worker without name and owner, with this rotation step of the daemons' key (`slurmoperator.keys.rings`).
 
     Raises:
-        Refusal: with all that is wrong with its template.
+        Refusal: with all that is wrong with its template, or that its Controller does not exist.
     """
     faults = bounded(_faults(node_set, key, controller))
     if faults or controller is None:
@@ -188,7 +184,6 @@ def return_to_node(body: JsonObject, kube_node: str) -> JsonDict:
 
 
 def _on_node(spec: JsonObject, kube_node: str, terms: Sequence[JsonObject]) -> JsonDict:
-    """Return a pod's specification that requires a node which one of the terms selects, too."""
     affinity = spec.get("affinity") or {}
     only = {"key": "metadata.name", "operator": "In", "values": [kube_node]}
     required = [{**term, "matchFields": [*(term.get("matchFields") or ()), only]} for term in terms]
