@@ -165,7 +165,7 @@ def pod_condition(
     The merge takes `now` as its transition time only if its status changes.
     """
     status = "True" if holds else "False"
-    return _conditions(pod, _condition(pod, kind, status, reason=reason, message=message, now=now))
+    return _conditions(pod, _condition(pod, kind, status, reason, message, now=now))
 
 
 def evicted(
@@ -183,13 +183,7 @@ def evicted(
     guard: dict[str, str] = {"uid": pod.uid}
     if if_unchanged:
         guard["resourceVersion"] = pod.resource_version
-    conditions = [
-        _condition(
-            pod, names.ALLOCATED_CONDITION, "False", reason=cause.value, message=message, now=now
-        )
-    ]
-    if cause.is_disruption:
-        conditions.append(_disrupted(pod, cause, message, now))
+    conditions = _why_it_ends(pod, names.ALLOCATED_CONDITION, cause, message, now)
     return MergePatch({"metadata": guard, "status": {"conditions": conditions}})
 
 
@@ -215,11 +209,6 @@ def end_pod(pod: Pod, cause: Cause, message: str, now: datetime) -> MergePatch:
     condition PodScheduled gets the cause too: while it is SchedulingGated, `kubectl get` shows that
     instead.
     """
-    conditions = [
-        _condition(pod, names.POD_SCHEDULED, "False", reason=cause.value, message=message, now=now)
-    ]
-    if cause.is_disruption:
-        conditions.append(_disrupted(pod, cause, message, now))
     return MergePatch(
         {
             "metadata": {"uid": pod.uid, "resourceVersion": pod.resource_version},
@@ -227,7 +216,7 @@ def end_pod(pod: Pod, cause: Cause, message: str, now: datetime) -> MergePatch:
                 "phase": Phase.FAILED.value,
                 "reason": cause.value,
                 "message": published(message),
-                "conditions": conditions,
+                "conditions": _why_it_ends(pod, names.POD_SCHEDULED, cause, message, now),
             },
         }
     )
@@ -290,17 +279,8 @@ def uncordon(node: KubeNodeFacts) -> JsonPatch:
 
 def node_condition(node: KubeNodeFacts, wanted: NodeCondition, now: datetime) -> MergePatch:
     """Set a condition on a node (status) and keep the kubelet's own conditions."""
-    condition: dict[str, object] = {
-        "type": wanted.type,
-        "status": wanted.status,
-        "reason": wanted.reason,
-        "message": published(wanted.message),
-        "lastHeartbeatTime": rfc3339(now),
-    }
-    old = node.condition(wanted.type)
-    if old is None or old.status != wanted.status:
-        condition["lastTransitionTime"] = rfc3339(now)
-    return _conditions(node, condition)
+    condition = _condition(node, wanted.type, wanted.status, wanted.reason, wanted.message, now=now)
+    return _conditions(node, {**condition, "lastHeartbeatTime": rfc3339(now)})
 
 
 def remove_node_condition(node: KubeNodeFacts, kind: str) -> MergePatch:
@@ -333,14 +313,18 @@ def _conditions(target: Pod | KubeNodeFacts, *conditions: Operation) -> MergePat
     return MergePatch({"metadata": {"uid": target.uid}, "status": {"conditions": conditions}})
 
 
+def _why_it_ends(pod: Pod, kind: str, cause: Cause, message: str, now: datetime) -> list[Operation]:
+    ends = _condition(pod, kind, "False", cause.value, message, now=now)
+    return [ends, _disrupted(pod, cause, message, now)] if cause.is_disruption else [ends]
+
+
 def _disrupted(pod: Pod, cause: Cause, message: str, now: datetime) -> Operation:
-    kind = names.DISRUPTION_TARGET
-    return _condition(pod, kind, "True", reason=cause.value, message=message, now=now)
+    return _condition(pod, names.DISRUPTION_TARGET, "True", cause.value, message, now=now)
 
 
 def _condition(
-    pod: Pod, kind: str, status: str, *, reason: str, message: str, now: datetime
-) -> Operation:
+    target: Pod | KubeNodeFacts, kind: str, status: str, reason: str, message: str, *, now: datetime
+) -> dict[str, object]:
     """Build a condition; if its status is unchanged, the merge keeps the old transition time."""
     condition: dict[str, object] = {
         "type": kind,
@@ -348,7 +332,7 @@ def _condition(
         "reason": reason,
         "message": published(message),
     }
-    old = pod.condition(kind)
+    old = target.condition(kind)
     if old is None or old.status != status:
         condition["lastTransitionTime"] = rfc3339(now)
     return condition

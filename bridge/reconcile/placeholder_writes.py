@@ -97,48 +97,51 @@ class WorkloadWrites:
                 await self._resize_or_cancel(pod, action)
             case Restore():
                 await _required(self._leader.restore, pod, action)(pod, action)
-            case Cancel():
-                await self._cancel(pod, action)
-            case Complete():
-                await self._complete(action)
-            case Enlist() | Record():
-                await self._amend(pod, action)
-            case SetTimeLimit():
-                await self._set_time_limit(action)
-            case unreachable:
-                assert_never(unreachable)
+            case _:
+                changes = None if isinstance(action, Cancel | Complete) else action.job_id
+                with self._writing(changes=changes):
+                    job = await self._verified(action.job_id, action.sluid)
+                    if job is not None:
+                        await self._write(pod, action, job)
 
     async def _resize_or_cancel(self, pod: Pod, action: Resize) -> None:
         with self._writing(changes=action.job_id):
             is_done = await _required(self._leader.submitter, pod, action).resize(pod, action)
         if not is_done:
             cause = OwnCause.RESIZED
-            await self._cancel(pod, Cancel(job_id=action.job_id, sluid=action.sluid, cause=cause))
+            await self.act(pod, Cancel(job_id=action.job_id, sluid=action.sluid, cause=cause))
 
-    async def _cancel(self, pod: Pod, action: Cancel) -> None:
-        with self._writing():
-            job = await self._verified(action.job_id, action.sluid)
-            if job is None:
-                return
-            if action.cause is not None:
-                if await self._was_placed_by(job, pod):
-                    return
-                mark = partial(replace, cause=action.cause, misfits=action.misfits)
-                await jobs.cancel_for(self._slurm, job, mark)
-            else:
+    async def _write(
+        self, pod: Pod, action: Cancel | Complete | Enlist | Record | SetTimeLimit, job: SlurmJob
+    ) -> None:
+        match action:
+            case Cancel(cause=None):
                 await jobs.cancel(self._slurm, job.id, sluid=job.sluid)
-
-    async def _complete(self, action: Complete) -> None:
-        with self._writing():
-            job = await self._verified(action.job_id, action.sluid)
-            if job is None:
-                return
-            how = await self._worst(job, action.outcome)
-            if action.is_on_record and not outcome.is_failure(how):
-                await jobs.cancel(self._slurm, job.id, sluid=job.sluid)
-            else:
-                await self._leader.completer.complete(job, how)
-            self._leader.on_completed()
+            case Cancel():
+                if not await self._was_placed_by(job, pod):
+                    mark = partial(replace, cause=action.cause, misfits=action.misfits)
+                    await jobs.cancel_for(self._slurm, job, mark)
+            case Complete():
+                how = await self._worst(job, action.outcome)
+                if action.is_on_record and not outcome.is_failure(how):
+                    await jobs.cancel(self._slurm, job.id, sluid=job.sluid)
+                else:
+                    await self._leader.completer.complete(job, how)
+                self._leader.on_completed()
+            case Enlist() | Record():
+                # To the current identity: the other program may have changed it as well.
+                amend = amendments.of(pod, action)
+                await jobs.amend_identity(self._slurm, job.id, job.identity, amend, sluid=job.sluid)
+            case SetTimeLimit():
+                await jobs.set_time_limit(
+                    self._slurm,
+                    job,
+                    minutes=action.minutes,
+                    true_min=action.true_min,
+                    expected_min=action.expected_min,
+                )
+            case unreachable:
+                assert_never(unreachable)
 
     async def _worst(self, job: SlurmJob, how: Outcome) -> Outcome:
         """Include the recorded outcomes of members that ended earlier.
@@ -150,29 +153,6 @@ class WorkloadWrites:
         now = await jobs.job(self._slurm, job.id, sluid=job.sluid)
         identity = now.identity if isinstance(now, SlurmJob) else job.identity
         return outcome.worst([how, *map(outcome.decode, identity.failed.values())])
-
-    async def _amend(self, pod: Pod, action: Enlist | Record) -> None:
-        """Apply the change to the current identity: the other program may have changed it as well."""
-        with self._writing(changes=action.job_id):
-            job = await self._verified(action.job_id, action.sluid)
-            if job is None:
-                return
-            await jobs.amend_identity(
-                self._slurm, job.id, job.identity, amendments.of(pod, action), sluid=job.sluid
-            )
-
-    async def _set_time_limit(self, action: SetTimeLimit) -> None:
-        with self._writing(changes=action.job_id):
-            job = await self._verified(action.job_id, action.sluid)
-            if job is None:
-                return
-            await jobs.set_time_limit(
-                self._slurm,
-                job,
-                minutes=action.minutes,
-                true_min=action.true_min,
-                expected_min=action.expected_min,
-            )
 
     @contextmanager
     def _writing(self, *, changes: JobId | None = None) -> Iterator[None]:

@@ -7,7 +7,8 @@ is never set to FUTURE: it would permanently lose EXTERNAL.
 """
 
 import enum
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -82,9 +83,7 @@ async def refresh(client: SlurmClient, before: NodeListing | None) -> NodeListin
         if changed is None:
             return before
         answer = changed
-    if answer.nodes is None:
-        raise Malformed("node.list", "the response has no list of nodes")
-    return NodeListing(tuple(map(decode.node, answer.nodes)), answer.last_update.positive or 0)
+    return _listed(answer, tuple(map(decode.node, answer.nodes or ())))
 
 
 async def refresh_in_slices(client: SlurmClient, before: NodeListing | None) -> NodeListing:
@@ -112,9 +111,13 @@ async def refresh_in_slices(client: SlurmClient, before: NodeListing | None) -> 
     if answer is None:
         assert before is not None  # noqa: S101  # only then is a change asked for
         return before
+    return _listed(answer, tuple(nodes))
+
+
+def _listed(answer: wire.Nodes, nodes: tuple[SlurmNodeFacts, ...]) -> NodeListing:
     if answer.nodes is None:
         raise Malformed("node.list", "the response has no list of nodes")
-    return NodeListing(tuple(nodes), answer.last_update.positive or 0)
+    return NodeListing(nodes, answer.last_update.positive or 0)
 
 
 async def node(client: SlurmClient, name: SlurmNode) -> SlurmNodeFacts:
@@ -176,13 +179,11 @@ async def delete(client: SlurmClient, name: SlurmNode) -> Deletion:
             is_repeatable=True,
         )
     except Declined as refusal:
-        match refusal.error_number:
-            case number if number == NODES_BUSY:
-                return Deletion.BUSY
-            case number if number == INVALID_NODE_NAME:
-                return Deletion.NO_SUCH_NODE
-            case _:
-                raise
+        if refusal.error_number == NODES_BUSY:
+            return Deletion.BUSY
+        if refusal.error_number == INVALID_NODE_NAME:
+            return Deletion.NO_SUCH_NODE
+        raise
     return Deletion.DELETED
 
 
@@ -201,14 +202,9 @@ async def undrain(client: SlurmClient, names: Sequence[SlurmNode]) -> None:
         TargetNotFound: one of them does not exist; the others may have been changed.
         SlurmError: it is not known which of them were changed.
     """
-    operation = "node.undrain"
     changes = {"name": list(names), "state": ["UNDRAIN"]}
-    try:
-        await client.call(operation, "slurm_post_nodes", body=changes, answer=Answer)
-    except Declined as refusal:
-        if refusal.error_number == INVALID_NODE_NAME:
-            raise _no_node(operation, refusal, " or ".join(names)) from refusal
-        raise
+    with _known("node.undrain", " or ".join(names)):
+        await client.call("node.undrain", "slurm_post_nodes", body=changes, answer=Answer)
 
 
 async def down(client: SlurmClient, name: SlurmNode, reason: str) -> None:
@@ -293,16 +289,14 @@ async def reserve(client: SlurmClient, wanted: NodeReservation) -> None:
         LostReply: it may have been created.
         SlurmError: it was not created for another reason.
     """
+    minutes = round((wanted.end - wanted.start).total_seconds() / 60)
     body = {
         "name": wanted.name,
         "users": ["root"],
         "node_list": sorted(wanted.nodes),
         "flags": sorted(wanted.flags),
         "start_time": {"set": True, "number": int(wanted.start.timestamp())},
-        "duration": {
-            "set": True,
-            "number": round((wanted.end - wanted.start).total_seconds() / 60),
-        },
+        "duration": {"set": True, "number": minutes},
     }
     await client.call("reservation.save", "slurm_post_reservation", body=body, answer=Answer)
 
@@ -341,20 +335,21 @@ async def unreserve(client: SlurmClient, name: str) -> None:
 async def _update(
     client: SlurmClient, operation: str, name: SlurmNode, changes: Mapping[str, object]
 ) -> None:
+    at = {"node_name": name}
+    with _known(operation, name):
+        await client.call(operation, "slurm_post_node", at, body=changes, answer=Answer)
+
+
+@contextmanager
+def _known(operation: str, names: str) -> Iterator[None]:
     try:
-        await client.call(
-            operation, "slurm_post_node", {"node_name": name}, body=changes, answer=Answer
-        )
+        yield
     except Declined as refusal:
-        if refusal.error_number == INVALID_NODE_NAME:
-            raise _no_node(operation, refusal, name) from refusal
-        raise
-
-
-def _no_node(operation: str, refusal: Declined, name: str) -> TargetNotFound:
-    return TargetNotFound(
-        operation,
-        f"Slurm has no node {name}",
-        status=refusal.status,
-        error_number=INVALID_NODE_NAME,
-    )
+        if refusal.error_number != INVALID_NODE_NAME:
+            raise
+        raise TargetNotFound(
+            operation,
+            f"Slurm has no node {names}",
+            status=refusal.status,
+            error_number=INVALID_NODE_NAME,
+        ) from refusal
