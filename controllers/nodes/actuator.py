@@ -44,7 +44,7 @@ from controllers.nodes.slurm import SlurmNodes
 from slurmclient.errors import Declined, SlurmError, TargetNotFound, TooOld
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts, SlurmNodeSpec
+from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts, SlurmNodeSpec
 from slurmruntime.process.clock import Clock
 from slurmruntime.process.events import EventRecorder, EventType
 from slurmruntime.slurm.client import SlurmClient
@@ -53,8 +53,7 @@ from slurmruntime.values.ids import SlurmNode
 
 _log = structlog.get_logger(__name__)
 
-Description = SetFeatures | SetAddress | SetTopology | SetWeight
-OnSlurmNode = Drain | Down | Resume | Respond | Description
+OnSlurmNode = Drain | Down | Resume | Respond | SetFeatures | SetAddress | SetTopology | SetWeight
 OnJob = Rename | Withdraw
 OnKubeNode = SetTaint | RemoveTaint | Cordon | Uncordon | SetCondition | RemoveCondition
 
@@ -200,22 +199,6 @@ class NodeActuator:
                 await nodes.resume(slurm, name)
             case Respond(record=record):
                 await self._respond(record)
-            case _:
-                await self._describe(action)
-
-    async def _respond(self, record: SlurmNodeFacts) -> None:
-        """Answer for the node's slurmd; a failure is only logged, because the next list shows the result."""
-        try:
-            now_s = int(self._clock.now().timestamp())
-            await self._responder.respond(record, now_s)
-        except SlurmError as error:
-            if str(error) != self._respond_error:
-                _log.warning("node.unheard", error=str(error))
-            self._respond_error = str(error)
-
-    async def _describe(self, action: Description) -> None:
-        slurm = self._slurm
-        match action:
             case SetFeatures(slurm_node=name, features=features):
                 await nodes.set_features(slurm, name, features)
             case SetAddress(slurm_node=name, address=address):
@@ -226,6 +209,16 @@ class NodeActuator:
                 await nodes.set_weight(slurm, name, weight)
             case unreachable:
                 assert_never(unreachable)
+
+    async def _respond(self, record: SlurmNodeFacts) -> None:
+        """Answer for the node's slurmd; a failure is only logged, because the next list shows the result."""
+        try:
+            now_s = int(self._clock.now().timestamp())
+            await self._responder.respond(record, now_s)
+        except SlurmError as error:
+            if str(error) != self._respond_error:
+                _log.warning("node.unheard", error=str(error))
+            self._respond_error = str(error)
 
     async def _on_job(self, action: OnJob) -> None:
         """Act on a job; nothing is needed if it has gone, started or ended in the meantime."""
@@ -272,22 +265,17 @@ class NodeActuator:
                 patch = patches.node_condition(kube_node, condition, self._clock.now())
                 await self._patch_status(kube_node, patch)
                 if kind:
-                    await self._announce(kube_node, condition, EventType(kind))
+                    await self._events.record(
+                        kube_node.about,
+                        EventType(kind),
+                        action="SlurmState",
+                        reason=condition.reason,
+                        note=condition.message,
+                    )
             case RemoveCondition(type=kind):
                 await self._patch_status(kube_node, patches.remove_node_condition(kube_node, kind))
             case unreachable:
                 assert_never(unreachable)
-
-    async def _announce(
-        self, kube_node: KubeNodeFacts, condition: NodeCondition, kind: EventType
-    ) -> None:
-        await self._events.record(
-            kube_node.about,
-            kind,
-            action="SlurmState",
-            reason=condition.reason,
-            note=condition.message,
-        )
 
     async def _patch(self, kube_node: KubeNodeFacts, patch: Patch) -> None:
         written = await writes.patch_node(self._kube, kube_node, patch)
