@@ -5,7 +5,7 @@ from bridge.domain.lifecycle import breaker, outcome
 from bridge.domain.model import grant
 from bridge.domain.model.claims import by_class, profiles
 from bridge.domain.model.cores import cpu_list
-from bridge.domain.request import attribution, build, notation, overrides, permit
+from bridge.domain.request import attribution, notation, overrides, permit
 from bridge.domain.request.rules import Choice, Patterns, Requester, Rule
 from bridge.domain.workloads import own_keys, workload
 from slurmruntime.model import affinity, nodes
@@ -83,12 +83,6 @@ READERS: tuple[Reader, ...] = (
         read=_permitted,
         refusals=(faults.Refusal,),
         steps=60,
-    ),
-    Reader(
-        name="bridge.domain.request.build:_counts",
-        author=USER,
-        most_bytes=notation.MAX_TEXT_BYTES,
-        read=build._counts,
     ),
     Reader(
         name="bridge.domain.workloads.own_keys:faults",
