@@ -18,13 +18,17 @@ from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.resource import ResourceKind
 from slurmruntime.kube.watch import Reflector
 from slurmruntime.model.objects import KubeObject
-from slurmruntime.process import health, lifetime, logging
+from slurmruntime.process import health, lifetime
 from slurmruntime.process.health import Health
 from slurmruntime.process.lifetime import Service
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.process.serve import bind
 from slurmruntime.values import names
 
+CGROUP_ROOT = Path("/host/cgroup")
+"""Where the chart's DaemonSet mounts the node's cgroups: /sys/fs/cgroup is the container's own."""
+SYSTEM_ROOT = Path("/sys/devices/system")
+"""Where the kernel describes processors, to containers as well."""
 _CONNECTIONS = 2
 PODS = ResourceKind(
     path="/api/v1/pods",
@@ -37,34 +41,31 @@ PODS = ResourceKind(
 """Pods, by uid; of their specs, only the scheduler name is used."""
 
 
-def main() -> int:
+def main(cgroup_root: Path = CGROUP_ROOT) -> int:
     """Run until a signal; return the exit code."""
     configured = configuration.load("agent", sys.argv[1:])
-    logging.configure(configured.log, "agent")
     if not configured.agent.node:
         sys.stderr.write(
             "agent: the setting agent.node is empty: set it to the name of this node\n"
         )
         return 2
-    return lifetime.run(partial(run, configured))
+    return lifetime.run(partial(run, configured, cgroup_root))
 
 
-async def run(configured: Settings, stop: asyncio.Event) -> None:
+async def run(configured: Settings, cgroup_root: Path, stop: asyncio.Event) -> None:
     """Watch the node's pods and pin them until `stop` is set."""
     settings = configured.agent
     metrics, state = Metrics("agent"), Health()
     pods: Cache[KubeObject] = Cache(PODS)
     pinner = Pinner(
         pods,
-        Cgroups(Path(settings.cgroup_root)),
-        partial(machine.order, Path(settings.system_root)),
+        Cgroups(cgroup_root),
+        partial(machine.order, SYSTEM_ROOT),
         schedulers=names.schedulers(configured.scheduler_name),
-        interval_s=settings.interval_s,
         metrics=metrics.agent,
     )
     async with KubeClient.open(
         configured.kubernetes.kubeconfig,
-        request_timeout_s=configured.kubernetes.request_timeout_s,
         user_agent=f"slurm-bridge-agent/{__version__}",
         connections=_CONNECTIONS,
         on_call=metrics.kube.call,

@@ -17,9 +17,9 @@ from bridge.domain.observation.binding import Bindings
 from bridge.escrow import service as escrow
 from bridge.escrow.job_hints import JobHints
 from bridge.reconcile.informers import Mirror
-from bridge.reconcile.leadership import Leadership, SharedReadings
+from bridge.reconcile.leadership import RUNNING, Leadership, SharedReadings
 from bridge.reconcile.nodes import KubeNodes
-from bridge.reconcile.program import Program, opened
+from bridge.reconcile.program import TEMPO, Program, Tempo, opened
 from bridge.reconcile.side import Side
 from bridge.settings import configuration, request_defaults
 from bridge.settings.configuration import Sources
@@ -38,25 +38,23 @@ from controllers.pods.side import Endings, wake_with_nodes, watch_bindings
 from controllers.webhook.certificates import Certificates, CertificateSettings
 from controllers.webhook.selftest import SelfTest
 from slurmruntime.leading.lease import Accession
-from slurmruntime.process import lifetime, logging
+from slurmruntime.process import lifetime
 from slurmruntime.process.lifetime import Service
 
 if TYPE_CHECKING:
     from slurmjobs.reconcile.assembly import SlurmJobs
 
 
-def main() -> int:
+def main(tempo: Tempo = TEMPO) -> int:
     """Run until a signal; return the exit code."""
     configured = configuration.load("controllers", sys.argv[1:])
-    logging.configure(configured.log, "controllers")
-    return lifetime.run(
-        partial(run, configured, configuration.sources("controllers", sys.argv[1:]))
-    )
+    sources = configuration.sources("controllers", sys.argv[1:])
+    return lifetime.run(partial(run, configured, sources, tempo))
 
 
-async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> None:
+async def run(configured: Settings, sources: Sources, tempo: Tempo, stop: asyncio.Event) -> None:
     """Run the controllers while this process leads, until `stop` is set."""
-    async with opened("controllers", configured) as program:
+    async with opened("controllers", configured, tempo) as program:
         mirror = Mirror(program.set_aside)
         hints = JobHints(program.slurm, program.clock)
         policy: tuple[Service, ...] = ()
@@ -89,13 +87,13 @@ def build_slurm_jobs(program: Program, policy: PolicyFile, mirror: Mirror) -> "S
 
 def self_test_services(program: Program) -> tuple[Service, ...]:
     """Return the service that tests the webhook, in every replica; readiness depends on the result."""
-    controllers = program.settings.controllers
-    if not controllers.self_test_namespace:
+    namespace = program.settings.controllers.self_test_namespace
+    if not namespace:
         return ()
     test = SelfTest(
         program.kube,
-        namespace=controllers.self_test_namespace,
-        interval_s=controllers.self_test_interval_s,
+        namespace=namespace,
+        interval_s=program.tempo.self_test_s,
         metrics=program.metrics,
         scheduler_name=program.settings.scheduler_name,
     )
@@ -139,13 +137,9 @@ async def control(
 ) -> None:
     """Run the controllers while this process leads."""
     await mirror.synced()
-    controllers = program.settings.controllers
-    poll_s = controllers.poll_interval_s
     term = Leadership(
         program,
         mirror,
-        busy_s=poll_s,
-        idle_s=poll_s,
         submits=False,
         batch=slurm_jobs is not None,
         shared=shared,
@@ -181,7 +175,7 @@ async def control(
         if slurm_jobs is not None:
             group.create_task(slurm_jobs.control(term, stop))
         group.create_task(build_fillers(term, nodes, holdings).run(stop))
-        group.create_task(term.run(loop, stop, workers=controllers.workers))
+        group.create_task(term.run(loop, stop))
         group.create_task(lookup.run(stop))
         group.create_task(nodes.run(stop))
         group.create_task(build_orphans(term).run(stop))
@@ -190,17 +184,15 @@ async def control(
 
 def deadlines(settings: Settings) -> Deadlines:
     """Return the deadlines for pods that have their nodes."""
-    placement, controllers = settings.placement, settings.controllers
+    controllers = settings.controllers
     kept_slots_s = controllers.kept_slots_deadline_s
     return Deadlines(
-        bind_deadline=timedelta(seconds=placement.bind_deadline_s),
+        bind_deadline=timedelta(seconds=settings.placement.bind_deadline_s),
         start_deadline=timedelta(seconds=controllers.start_deadline_s),
         kept_slots_deadline=None if kept_slots_s is None else timedelta(seconds=kept_slots_s),
-        restore_deadline=timedelta(seconds=controllers.restore_deadline_s),
         overtime=timedelta(minutes=settings.slurm.over_time_limit_min),
         evict_suspended=controllers.suspended == "evict",
-        tell_after=timedelta(seconds=placement.tell_after_s),
-        poll_interval=timedelta(seconds=controllers.poll_interval_s),
+        poll_interval=timedelta(seconds=RUNNING.busy_s),
         caps=settings.caps.values,
     )
 
@@ -252,7 +244,7 @@ def build_node_controller(term: Leadership, holdings: Holdings) -> NodeControlle
         placeholders=term.placeholders,
         holdings=holdings,
         settings=node_settings(program),
-        interval_s=program.settings.controllers.node_interval_s,
+        interval_s=program.tempo.slurm_nodes_s,
         process=program.process,
     )
 
@@ -268,7 +260,7 @@ def build_orphans(term: Leadership) -> Orphans:
         settings=OrphanSettings(
             cluster=program.cluster,
             namespace=program.settings.kubernetes.namespace,
-            interval_s=program.settings.controllers.orphan_interval_s,
+            interval_s=program.tempo.orphans_s,
         ),
         process=program.process,
     )
@@ -300,8 +292,6 @@ def build_certificates(program: Program) -> Certificates | None:
         release=configured.release,
         namespace=program.settings.kubernetes.namespace,
         hosts={part: frozenset(hosts) for part, hosts in configured.hosts.items()},
-        authority_lifetime=timedelta(seconds=configured.authority_lifetime_s),
-        lifetime=timedelta(seconds=configured.lifetime_s),
     )
     return Certificates(program.kube, settings, clock=program.clock, metrics=program.metrics)
 
@@ -321,7 +311,6 @@ def node_settings(program: Program) -> NodeSettings:
             drain_conditions=frozenset(controllers.drain_conditions),
             hybrid=HybridRule(program.settings.nodes.hybrid),
             cordons=controllers.cordon_drained_nodes,
-            device_patience=timedelta(seconds=controllers.device_patience_s),
         ),
         scheduler_name=program.settings.scheduler_name,
         taint_effect=controllers.taint_effect,

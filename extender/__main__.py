@@ -15,8 +15,8 @@ from bridge.escrow.questions import Questions
 from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.reconcile.informers import Mirror
-from bridge.reconcile.leadership import Leadership, SharedReadings
-from bridge.reconcile.program import Program, opened
+from bridge.reconcile.leadership import PLACING, Leadership, SharedReadings
+from bridge.reconcile.program import TEMPO, Program, Tempo, opened
 from bridge.reconcile.scheduler_waker import SchedulerWaker
 from bridge.reconcile.side import Side
 from bridge.settings import configuration, request_defaults
@@ -37,7 +37,7 @@ from extender.side import Placement, Workloads
 from extender.submitting import Submitter
 from slurmruntime.kube.objects import Objects
 from slurmruntime.leading.lease import Accession
-from slurmruntime.process import apart, lifetime, logging
+from slurmruntime.process import apart, lifetime
 from slurmruntime.process.lifetime import Service
 from slurmruntime.process.serve import bind, serve
 from slurmruntime.process.standstill import Standstill
@@ -46,16 +46,16 @@ from slurmruntime.slurm import inspection
 from slurmruntime.values import names
 
 
-def main() -> int:
+def main(tempo: Tempo = TEMPO) -> int:
     """Run until a signal; return the exit code."""
     configured = configuration.load("extender", sys.argv[1:])
-    logging.configure(configured.log, "extender")
-    return lifetime.run(partial(run, configured, configuration.sources("extender", sys.argv[1:])))
+    sources = configuration.sources("extender", sys.argv[1:])
+    return lifetime.run(partial(run, configured, sources, tempo))
 
 
-async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> None:
+async def run(configured: Settings, sources: Sources, tempo: Tempo, stop: asyncio.Event) -> None:
     """Answer kube-scheduler, and place pods while this process leads, until `stop` is set."""
-    async with opened("extender", configured) as program:
+    async with opened("extender", configured, tempo) as program:
         mirror = Mirror(program.set_aside)
         hints = JobHints(program.slurm, program.clock)
         policy = PolicyFile(sources, configured, program.metrics)
@@ -73,8 +73,8 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
 
 def scheduler_services(program: Program, mirror: Mirror) -> tuple[Service, ...]:
     """Return the services that answer kube-scheduler, in every replica."""
-    configured = program.settings.extender
-    tls = ServerTls(configured.cert_file, configured.key_file, configured.client_ca_file or None)
+    server, client_ca_file = program.settings.server, program.settings.extender.client_ca_file
+    tls = ServerTls(server.cert_file, server.key_file, client_ca_file or None)
     program.metrics.certificates.watch(lambda: tls.expires_at)
     program.health.register("certificate", lambda: tls.fault(program.clock.now()))
     extender = app.create(
@@ -85,7 +85,7 @@ def scheduler_services(program: Program, mirror: Mirror) -> tuple[Service, ...]:
         last_check=escrow.last_check(program, mirror),
         home=asyncio.get_running_loop(),
     )
-    sock = bind(configured.listen)
+    sock = bind(server.listen)
     standstill = Standstill()
     program.metrics.loops.watch_standstill("scheduler", standstill.longest_s)
 
@@ -111,12 +111,9 @@ async def place(
 ) -> None:
     """Place pods while this process leads; shared: readings shared with the controllers, if it also leads those."""
     await mirror.synced()
-    placement = program.settings.placement
     term = Leadership(
         program,
         mirror,
-        busy_s=placement.poll_interval_s,
-        idle_s=placement.idle_poll_interval_s,
         submits=True,
         shared=shared,
     )
@@ -168,8 +165,8 @@ async def place(
             group.create_task(questions.run(stop))
         if waker:
             group.create_task(waker.run(stop))
-        group.create_task(build_binder(term, bridged, claims).run(stop, workers=placement.workers))
-        await term.run(loop, stop, workers=placement.workers)
+        group.create_task(build_binder(term, bridged, claims).run(stop))
+        await term.run(loop, stop)
 
 
 def build_waker(term: Leadership) -> SchedulerWaker:
@@ -204,12 +201,9 @@ def deadlines(settings: Settings) -> Deadlines:
     """Return the deadlines for pods that wait for their nodes."""
     placement = settings.placement
     return Deadlines(
-        tell_after=timedelta(seconds=placement.tell_after_s),
-        incomplete_after=timedelta(seconds=placement.incomplete_after_s),
-        avoid_node=timedelta(seconds=placement.avoid_node_s),
         bind_deadline=timedelta(seconds=placement.bind_deadline_s),
         when_full=WhenFull(placement.when_full),
-        poll_interval=timedelta(seconds=placement.poll_interval_s),
+        poll_interval=timedelta(seconds=PLACING.busy_s),
         caps=settings.caps.values,
     )
 
@@ -255,7 +249,7 @@ def build_submitter(
             clock=program.clock,
         ),
         defaults=request_defaults.of(program.settings, program.cluster),
-        concurrency=program.settings.placement.submit_concurrency,
+        concurrency=program.settings.slurm.connections,
         process=program.process,
     )
 

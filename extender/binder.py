@@ -18,6 +18,7 @@ from bridge.domain.model.claims.values import ResourceClaim
 from bridge.domain.model.pods import Pod
 from bridge.escrow.shares import LastCheck
 from bridge.kube import patches, writes
+from bridge.reconcile.loop import WORKERS
 from bridge.reconcile.placeholders import Placeholders
 from extender.claims.known import KnownClaims
 from extender.nodes import BridgedNodes
@@ -71,9 +72,9 @@ class Binder(Keys[PodUid]):
             "bindings", self.reconcile, watches, process=process, keys=self
         )
 
-    async def run(self, stop: asyncio.Event, *, workers: int) -> None:
+    async def run(self, stop: asyncio.Event) -> None:
         """Bind pods until `stop` is set."""
-        await self._controller.run(stop, workers=workers)
+        await self._controller.run(stop, workers=WORKERS)
 
     async def reconcile(self, uid: PodUid) -> timedelta | None:
         """Reconcile one pod; return the delay until the next time if no event comes first.

@@ -10,7 +10,7 @@ from bridge.escrow import service as escrow
 from bridge.escrow.job_hints import JobHints
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.leadership import SharedReadings
-from bridge.reconcile.program import Program, opened
+from bridge.reconcile.program import TEMPO, Program, Tempo, opened
 from bridge.settings import configuration
 from bridge.settings.configuration import Sources
 from bridge.settings.policy_file import PolicyFile
@@ -18,7 +18,7 @@ from bridge.settings.schema import Settings
 from controllers import __main__ as controllers
 from extender import __main__ as extender
 from slurmruntime.leading.lease import Accession
-from slurmruntime.process import lifetime, logging
+from slurmruntime.process import lifetime
 from slurmruntime.process.lifetime import Service
 
 if TYPE_CHECKING:
@@ -31,16 +31,16 @@ an extender must not block the controllers beside it.
 """
 
 
-def main() -> int:
+def main(tempo: Tempo = TEMPO) -> int:
     """Run until a signal; return the exit code."""
     configured = configuration.load(NAME, sys.argv[1:])
-    logging.configure(configured.log, NAME)
-    return lifetime.run(partial(run, configured, configuration.sources(NAME, sys.argv[1:])))
+    sources = configuration.sources(NAME, sys.argv[1:])
+    return lifetime.run(partial(run, configured, sources, tempo))
 
 
-async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> None:
+async def run(configured: Settings, sources: Sources, tempo: Tempo, stop: asyncio.Event) -> None:
     """Answer kube-scheduler, and do the work of both programs while this process leads."""
-    async with opened(NAME, configured, sides=len(SIDES)) as program:
+    async with opened(NAME, configured, tempo, sides=len(SIDES)) as program:
         mirror = Mirror(program.set_aside)
         hints = JobHints(program.slurm, program.clock)
         policy = PolicyFile(sources, configured, program.metrics)

@@ -157,6 +157,7 @@ async def config_map(client: KubeClient, namespace: str, *, component: str, key:
 
 
 def _parse(text: str, namespace: str) -> "tuple[Settings | None, Sequence[str]]":
+    from bridge.settings import removed  # noqa: PLC0415  # as above
     from bridge.settings.schema import ENV_PREFIX, Settings  # noqa: PLC0415  # as above
     from slurmruntime.settings import sources  # noqa: PLC0415  # pydantic takes longer than most commands
 
@@ -170,6 +171,7 @@ def _parse(text: str, namespace: str) -> "tuple[Settings | None, Sequence[str]]"
                 environment={},
                 prefix=ENV_PREFIX,
                 secrets_dir=None,
+                adapt=lambda values: [*removed.adapt(values, "extender")],
             )
         except sources.Invalid as error:
             place = f"ConfigMap of namespace {namespace}"

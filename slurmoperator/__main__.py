@@ -3,7 +3,6 @@
 import asyncio
 import secrets
 import sys
-from datetime import timedelta
 from functools import partial
 
 from bridge.reconcile.program import opened
@@ -23,14 +22,13 @@ from slurmoperator.rendering.site import ControlSite, NamespaceScope, NetworkSit
 from slurmoperator.rivals import Rivals
 from slurmruntime.leading.lease import Accession
 from slurmruntime.model.objects import JsonObject
-from slurmruntime.process import lifetime, logging
+from slurmruntime.process import lifetime
 from slurmruntime.process.lifetime import Service
 
 
 def main() -> int:
     """Run until a signal; return the exit code."""
-    settings = configuration.load("slurmoperator", sys.argv[1:])
-    logging.configure(settings.log, "operator")
+    settings = configuration.load("slurmoperator", sys.argv[1:], log_name="operator")
     return lifetime.run(partial(run, settings))
 
 
@@ -97,8 +95,6 @@ def build_site(operator: OperatorSection, namespace: str) -> ControlSite:
         else None,
         priority_class=operator.priority_class,
         tls_image=operator.tls_image,
-        certificate_lifetime=timedelta(seconds=operator.certificate_lifetime_s),
-        authority_lifetime=timedelta(seconds=operator.authority_lifetime_s),
     )
 
 

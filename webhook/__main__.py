@@ -10,7 +10,7 @@ from bridge.settings import configuration, request_defaults, slurm_jobs
 from bridge.settings.configuration import Sources
 from bridge.settings.policy_file import PolicyFile
 from bridge.settings.schema import Settings
-from slurmruntime.process import health, lifetime, logging
+from slurmruntime.process import health, lifetime
 from slurmruntime.process.clock import Clock, SystemClock
 from slurmruntime.process.health import Health
 from slurmruntime.process.lifetime import Service
@@ -26,7 +26,6 @@ from webhook.reviewing import Reviewer
 def main() -> int:
     """Run until a signal; return the exit code."""
     configured = configuration.load("webhook", sys.argv[1:])
-    logging.configure(configured.log, "webhook")
     return lifetime.run(partial(run, configured, configuration.sources("webhook", sys.argv[1:])))
 
 
@@ -34,7 +33,7 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
     """Serve the webhook and its health endpoint until `stop` is set."""
     clock = SystemClock()
     metrics = Metrics("webhook")
-    tls = ServerTls(configured.webhook.cert_file, configured.webhook.key_file)
+    tls = ServerTls(configured.server.cert_file, configured.server.key_file)
     metrics.certificates.watch(lambda: tls.expires_at)
     state = Health()
     state.register("certificate", lambda: tls.fault(clock.now()))
@@ -53,7 +52,7 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
         await health.run(state, metrics, bind(configured.health.listen), stop=stop)
 
     async def serve_webhook(stop: asyncio.Event) -> None:
-        sock = bind(configured.webhook.listen)
+        sock = bind(configured.server.listen)
         await serve(webhook, sock, stop=stop, tls=tls.context)
 
     await lifetime.run_parts(

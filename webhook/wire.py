@@ -220,9 +220,7 @@ def draft(review: Review, *, most_bytes: int = LARGEST_OBJECT_BYTES) -> Draft:
         words = (
             f"expected at most {most_bytes} bytes of JSON, managedFields included, found {length}"
         )
-        raise MalformedObjectError(
-            f"request.object: {words} (twice the cap, setting caps.object_bytes)"
-        )
+        raise MalformedObjectError(f"request.object: {words} (twice the fixed cap object_bytes)")
     if not review.document or review.document == b"null":
         raise MalformedObjectError("request.object is missing")
     try:

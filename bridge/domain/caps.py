@@ -33,7 +33,10 @@ _OURS: Final = frozenset(
 _OUR_TOLERATION: Final = (names.MANAGED_NODE_TAINT, "Exists")
 
 MOST_REQUEST_FIELDS = 40
-"""Of `slurmjob.slinky.slurm.net/`: more than exist, so no setting raises it."""
+"""Of `slurmjob.slinky.slurm.net/`: more than exist."""
+
+SETTABLE: Final = ("grace_s", "gang_size")
+"""What sites differ in. The others are far above what honest pods have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +48,7 @@ class Cap:
     unit: str
     protects: str
     largest: int
-    """The most that an administrator may set, and the most that is kept of a pod."""
+    """The most that is kept of a pod, and that an administrator may set."""
 
     @property
     def uncounted(self) -> int:
@@ -224,7 +227,8 @@ def faults(sizes: Sizes, caps: Caps) -> Iterator[Fault]:
         if has > most:
             count = f"more than {row.largest}" if has == row.uncounted else has
             words = f"expected at most {most} {row.unit}, found {count}"
-            yield Fault(row.path, f"{words} (setting {SECTION}.{name})")
+            kind = f"setting {SECTION}." if name in SETTABLE else "fixed cap "
+            yield Fault(row.path, f"{words} ({kind}{name})")
 
 
 def _bytes(texts: Mapping[str, str]) -> int:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection
 
 from bridge.domain.lifecycle.decision import Actor
+from bridge.domain.observation.pace import Pace
 from bridge.reconcile import set_aside
 from bridge.reconcile.actuator import Actuator, CpuLookup, DeviceGiver
 from bridge.reconcile.informers import Mirror
@@ -18,18 +19,17 @@ from bridge.reconcile.program import Program
 from bridge.reconcile.reading.readings import Readings
 from bridge.reconcile.side import Side
 from bridge.slurm.discovery import Discovery
-from slurmclient.watching.unread import USUAL_PACE, Pace
+from slurmclient.watching import unread
 from slurmruntime.leading.workqueue import WorkQueue
 from slurmruntime.values.ids import PodUid, WorkloadKey, alone_key
 
-_PATIENT_PACE = Pace(patience_s=2.0)
+_PATIENT_PACE = unread.Pace(patience_s=2.0)
 """How long a new job may be pending before the controllers read it: they do not need it until it runs."""
 
-_SHORTEST_PAUSE_S = 0.05
-_UNHURRIED_PAUSE_S = 0.2
-"""Minimum pause between two requested readings. The extender's pods wait for their nodes; the
-controllers' pods wait to be released, many at once.
-"""
+PLACING = Pace(busy_s=0.5, idle_s=2, shortest_s=0.05)
+"""The extender's pods wait for their nodes, so it reads twice a second while something happens."""
+RUNNING = Pace(busy_s=1, idle_s=1, shortest_s=0.2, limits=True)
+"""The controllers' pods wait to be released, many at once; a second more on a node costs little."""
 
 
 class SharedReadings:
@@ -41,7 +41,7 @@ class SharedReadings:
         mirror: Mirror,
         *,
         actors: Collection[Actor],
-        pace: Pace = USUAL_PACE,
+        pace: unread.Pace = unread.USUAL_PACE,
         batch: bool = False,
     ) -> None:
         """Register the reading of Slurm in the program's health.
@@ -95,8 +95,6 @@ class Leadership:
         program: Program,
         mirror: Mirror,
         *,
-        busy_s: float,
-        idle_s: float,
         submits: bool,
         batch: bool = False,
         shared: SharedReadings | None = None,
@@ -104,8 +102,6 @@ class Leadership:
         """Create the queue and the view.
 
         Args:
-            busy_s: the interval between readings of Slurm while something waits.
-            idle_s: the interval otherwise.
             submits: True if the pods wait for a placeholder; False if they have one, which must end
                 eventually.
             batch: also read for the batch jobs of SlurmJobs.
@@ -122,7 +118,7 @@ class Leadership:
                 program,
                 mirror,
                 actors={Actor.EXTENDER if submits else Actor.CONTROLLERS},
-                pace=USUAL_PACE if submits else _PATIENT_PACE,
+                pace=unread.USUAL_PACE if submits else _PATIENT_PACE,
                 batch=batch,
             )
         self._own = own
@@ -131,12 +127,7 @@ class Leadership:
         self.discovery = shared.readings.discovery
         self.placeholders = Placeholders(
             self.discovery,
-            pace=program.pace(
-                busy_s=busy_s,
-                idle_s=idle_s,
-                shortest_s=_SHORTEST_PAUSE_S if submits else _UNHURRIED_PAUSE_S,
-                limits=not submits,
-            ),
+            pace=PLACING if submits else RUNNING,
             clock=program.clock,
             metrics=program.metrics,
             readings=shared.readings,
@@ -178,9 +169,9 @@ class Leadership:
             process=program.process,
         )
 
-    async def run(self, loop: PodLoop, stop: asyncio.Event, *, workers: int) -> None:
+    async def run(self, loop: PodLoop, stop: asyncio.Event) -> None:
         """Run the loop until `stop` is set, and the readings unless another side shares them."""
         async with asyncio.TaskGroup() as group:
             if self._own:
                 group.create_task(self._own.run(stop))
-            await loop.run(stop, workers=workers)
+            await loop.run(stop)

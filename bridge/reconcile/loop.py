@@ -38,6 +38,9 @@ from slurmruntime.values.errors import PEER_ERRORS, PeerError
 from slurmruntime.values.ids import JobId, PodUid, WorkloadKey
 from slurmruntime.values.oddities import About
 
+WORKERS = 16
+"""Workloads that are handled at once: each mostly waits for a server, and slurmrestd has fewer connections for us."""
+
 _REST_S = 2.0
 """Delay before a workload without urgent work is reconciled again: everything that happens until then
 is handled together.
@@ -91,7 +94,7 @@ class PodLoop(Keys[WorkloadKey]):
         """The owner of these pods."""
         return self._side.actor
 
-    async def run(self, stop: asyncio.Event, *, workers: int) -> None:
+    async def run(self, stop: asyncio.Event, *, workers: int = WORKERS) -> None:
         """Reconcile workloads until `stop` is set."""
         self._pods.subscribe(self._changed)
         async with asyncio.TaskGroup() as group:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from bridge import __version__
-from bridge.domain.observation.pace import Pace
 from bridge.reconcile.completion import Completer
+from bridge.reconcile.loop import WORKERS
 from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import Settings
 from bridge.slurm.complete import ControllerHost, ControllerHosts
@@ -22,12 +22,13 @@ from slurmclient import Tls
 from slurmruntime.endpoints import opening
 from slurmruntime.endpoints.finding import ControllerName
 from slurmruntime.kube import objects
-from slurmruntime.kube.client import KubeClient, OnCall
+from slurmruntime.kube.client import REQUEST_TIMEOUT_S, KubeClient, OnCall
 from slurmruntime.kube.errors import Unavailable
 from slurmruntime.kube.kubeconfig.credentials import Credentials
 from slurmruntime.kube.leases import KubeLeases
 from slurmruntime.leading import lease, several
 from slurmruntime.leading.controller import Process
+from slurmruntime.leading.lease import LeaseTimes
 from slurmruntime.process import health, lifetime, liveness, token_watch
 from slurmruntime.process.clock import Clock, SystemClock
 from slurmruntime.process.events import EventRecorder, Reporter
@@ -58,6 +59,25 @@ _LONGEST_PAUSE = timedelta(seconds=3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tempo:
+    """How long a leader's lease lasts, and how often its controllers look; in seconds.
+
+    It is the same in every installation. The programs take it as an argument for sandboxes, which are in a hurry.
+    """
+
+    lease: LeaseTimes = LeaseTimes()  # noqa: RUF009  # is immutable
+    slurm_nodes_s: float = 5.0
+    """Between readings of Slurm's nodes while nothing changes: each costs slurmctld a lock."""
+    orphans_s: float = 30.0
+    """Between searches for placeholders without pods: they are rare, and one is cancelled at the second sight of it."""
+    self_test_s: float = 60.0
+    """Between tests of the webhook while it works: more than one a minute would be noise in audit logs."""
+
+
+TEMPO = Tempo()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
     """One process and its resources."""
 
@@ -76,6 +96,7 @@ class Program:
     rng: random.Random
     reporter: Reporter
     set_aside: SetAside
+    tempo: Tempo = TEMPO
 
     @property
     def process(self) -> Process:
@@ -122,19 +143,6 @@ class Program:
         """Answers for the slurmds of external nodes."""
         return Responder(self.slurm, self.controllers)
 
-    def pace(self, *, busy_s: float, idle_s: float, shortest_s: float, limits: bool) -> Pace:
-        """Return how often this program reads Slurm; limits: also read when running jobs must end."""
-        placement = self.settings.placement
-        return Pace(
-            busy_s=busy_s,
-            idle_s=idle_s,
-            shortest_s=shortest_s,
-            quiet_s=placement.quiet_period_s,
-            first_reasons_per_s=placement.tells_per_second,
-            reasons_after_s=placement.tell_after_s,
-            limits=limits,
-        )
-
     def health_part(self) -> Service:
         """Serve /livez, /readyz and /metrics."""
         sock = bind(self.settings.health.listen)
@@ -154,11 +162,7 @@ class Program:
         return Service(
             name="token",
             run=lambda stop: token_watch.run(
-                lambda: self.slurm.token.expires_at,
-                warning=timedelta(seconds=slurm.token_warning_s),
-                file=slurm.token_file,
-                clock=self.clock,
-                stop=stop,
+                self.slurm.token, file=slurm.token_file, clock=self.clock, stop=stop
             ),
         )
 
@@ -202,7 +206,7 @@ class Program:
             candidate = lease.Candidate(
                 store=KubeLeases(self.lease_kube, self.settings.kubernetes.namespace),
                 identity=f"{self.reporter.instance}_{uuid.uuid4()}",
-                settings=self.settings.leader_election,
+                times=self.tempo.lease,
                 clock=self.clock,
                 rng=self.rng,
                 give_up=lifetime.end_at_once,
@@ -218,7 +222,9 @@ class Program:
 
 
 @asynccontextmanager
-async def opened(name: str, settings: Settings, *, sides: int = 1) -> AsyncIterator[Program]:
+async def opened(
+    name: str, settings: Settings, tempo: Tempo = TEMPO, *, sides: int = 1
+) -> AsyncIterator[Program]:
     """Open the clients of both systems and find out which cluster this is.
 
     Args:
@@ -235,7 +241,6 @@ async def opened(name: str, settings: Settings, *, sides: int = 1) -> AsyncItera
     def to_kube(connections: int) -> AbstractAsyncContextManager[KubeClient]:
         return KubeClient.open(
             credentials,
-            request_timeout_s=settings.kubernetes.request_timeout_s,
             user_agent=f"slurm-bridge-{name}/{__version__}",
             connections=connections,
             on_call=_sign_of_life(metrics.kube.call),
@@ -292,6 +297,7 @@ async def opened(name: str, settings: Settings, *, sides: int = 1) -> AsyncItera
                 instance=os.environ.get("POD_NAME") or socket.gethostname(),
             ),
             set_aside=SetAside(metrics, clock),
+            tempo=tempo,
         )
         with liveness.watching(alive):
             yield program
@@ -310,10 +316,8 @@ def longest_silence_s(settings: Settings) -> float:
     slurm = settings.slurm
     hosts = max(len(slurm.url), len(slurm.controller_host))
     return liveness.bound_s(
-        request_timeout_s=max(
-            settings.kubernetes.request_timeout_s, slurm.request_timeout_s * hosts
-        ),
-        workers=max(settings.placement.workers, settings.controllers.workers),
+        request_timeout_s=max(REQUEST_TIMEOUT_S, slurm.request_timeout_s * hosts),
+        workers=WORKERS,
         connections=slurm.connections,
     )
 

@@ -1,4 +1,4 @@
-"""The settings of `bridge.domain.caps`: one for each row of its table."""
+"""The settings of `bridge.domain.caps`: those rows of its table that sites differ in."""
 
 from typing import Any
 
@@ -16,20 +16,10 @@ def _cap(name: str) -> Any:
 
 
 class CapsSection(Section):
-    """How much of everything one pod may have; more is refused: docs/caps.md."""
+    """How much one pod may have of what sites differ in; more is refused, as is more of anything else: docs/caps.md."""
 
     grace_s: int = _cap("grace_s")
     gang_size: int = _cap("gang_size")
-    annotations: int = _cap("annotations")
-    annotation_bytes: int = _cap("annotation_bytes")
-    labels: int = _cap("labels")
-    label_bytes: int = _cap("label_bytes")
-    affinity_terms: int = _cap("affinity_terms")
-    affinity_expressions: int = _cap("affinity_expressions")
-    affinity_values: int = _cap("affinity_values")
-    host_ports: int = _cap("host_ports")
-    tolerations: int = _cap("tolerations")
-    object_bytes: int = _cap("object_bytes")
 
     @property
     def values(self) -> Caps:

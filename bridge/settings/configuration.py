@@ -7,9 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bridge.settings import reference
+import structlog
+
+from bridge.settings import reference, removed
 from bridge.settings.schema import ENV_PREFIX, Settings
+from slurmruntime.process import logging
 from slurmruntime.settings import sources as settings_sources
+
+_log = structlog.get_logger(__name__)
 
 SECRETS_DIR_VARIABLE = "SLURM_BRIDGE_SECRETS_DIR"
 
@@ -18,35 +23,46 @@ SECRETS_DIR_VARIABLE = "SLURM_BRIDGE_SECRETS_DIR"
 class Sources:
     """The sources of a program's settings; they can be read repeatedly."""
 
+    program: str
     config: Path | None
     secrets_dir: Path | None
 
-    def read(self) -> Settings:
-        """Return the settings as all sources have them now.
+    def read(self, outdated: list[str] | None = None) -> Settings:
+        """Return the settings as all sources have them now; add a line about each old name to `outdated`.
 
         Raises:
             settings_sources.Invalid: with every fault.
         """
+        lines = [] if outdated is None else outdated
         return settings_sources.read(
             Settings,
             config=self.config,
             environment=os.environ,
             prefix=ENV_PREFIX,
             secrets_dir=self.secrets_dir,
+            adapt=lambda values: lines.extend(removed.adapt(values, self.program)),
         )
 
 
-def load(program: str, argv: Sequence[str]) -> Settings:
-    """Return a program's settings from the sources that `sources` finds.
+def load(program: str, argv: Sequence[str], *, log_name: str = "") -> Settings:
+    """Return a program's settings from the sources that `sources` finds, and begin to log as they say.
 
     Exit with code 2 and every fault on standard error, or with 0 after `--help`.
+
+    Args:
+        log_name: the program's name in the log, if that is another one.
     """
+    outdated: list[str] = []
     try:
-        return sources(program, argv).read()
+        settings = sources(program, argv).read(outdated)
     except settings_sources.Invalid as error:
         lines = (f"{program}: the settings have faults:", *error.faults)
         sys.stderr.write("\n  ".join(lines) + f"\nAll settings: {program} --help\n")
         sys.exit(2)
+    logging.configure(settings.log, log_name or program)
+    if outdated:
+        _log.warning("settings.outdated", settings=outdated)
+    return settings
 
 
 def sources(program: str, argv: Sequence[str]) -> Sources:
@@ -70,4 +86,4 @@ def sources(program: str, argv: Sequence[str]) -> Sources:
         help=f"directory of files named section__field, one value each [{SECRETS_DIR_VARIABLE}]",
     )
     arguments = parser.parse_args(argv)
-    return Sources(config=arguments.config, secrets_dir=arguments.secrets_dir)
+    return Sources(program=program, config=arguments.config, secrets_dir=arguments.secrets_dir)

@@ -1,11 +1,11 @@
 """Settings of slurm-operator (docs/operator.md)."""
 
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from slurmruntime.model.objects import JsonDict
-from slurmruntime.settings.values import Count, Section, TextMap, parse_json, split
+from slurmruntime.settings.values import Section, TextMap, parse_json, split
 
 
 class OperatorSection(Section):
@@ -34,14 +34,6 @@ class OperatorSection(Section):
         pattern=r"^\S*$",
         description="Image with haproxy 3.1 or newer, which terminates TLS in front of slurmrestd; empty: slurmrestd's own image, which must contain it, as ours does.",
     )
-    certificate_lifetime_s: Count = Field(
-        90 * 86400,
-        description="Lifetime of a certificate that slurmrestd presents; it is renewed after two thirds.",
-    )
-    authority_lifetime_s: Count = Field(
-        3650 * 86400,
-        description="Lifetime of the CAs that sign them; a successor is published after half of it and signs after two thirds.",
-    )
     network_policies: bool = Field(
         default=False,
         description="Create NetworkPolicies that limit who may connect to Slurm's daemons (docs/operator.md); the cluster's network plugin must enforce them.",
@@ -69,12 +61,3 @@ class OperatorSection(Section):
     token_longest_s: int = Field(
         86_400, ge=10, le=2**31 - 1, description="The longest lifetime of a Token, in seconds."
     )
-
-    @model_validator(mode="after")
-    def _certificates_fit_in_the_rest_of_a_ca(self) -> Self:
-        if self.authority_lifetime_s < 3 * self.certificate_lifetime_s:
-            raise ValueError(
-                "authority_lifetime_s must be at least three times certificate_lifetime_s, "
-                f"found {self.authority_lifetime_s} and {self.certificate_lifetime_s}"
-            )
-        return self

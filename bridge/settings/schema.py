@@ -16,22 +16,20 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from bridge.domain.model.devices import gres
 from bridge.domain.request.rules import RESERVED
-from bridge.settings import agent as settings_agent
 from bridge.settings import devices as settings_devices
 from bridge.settings import policy as settings_policy
 from bridge.settings import sylabs as settings_sylabs
-from bridge.settings.agent import AgentSection
 from bridge.settings.caps import CapsSection
 from bridge.settings.operator import OperatorSection
 from bridge.settings.policy import OptionalField, RuleSection
-from bridge.settings.servers import EscrowSection, Extender, Webhook
+from bridge.settings.servers import EscrowSection, Extender, ServerSection, Webhook
 from bridge.settings.slurm import Slurm
 from bridge.settings.slurm_jobs import SlurmJobsSection
 from bridge.settings.sylabs import SylabsSection
 from slurmruntime.settings import values as settings_values
-from slurmruntime.settings.sections import HealthSection, LeaderElection, Log
+from slurmruntime.settings.sections import HealthSection, Log
 from slurmruntime.settings.values import Amount, Count, Seconds, Section
-from slurmruntime.values import names
+from slurmruntime.values import names, quantities
 
 ENV_PREFIX = "SLURM_BRIDGE_"
 
@@ -42,7 +40,6 @@ class Kubernetes(Section):
     kubeconfig: str = Field(
         "", description="Path of a kubeconfig file; empty: the pod's service account."
     )
-    request_timeout_s: Seconds = Field(10, description="Time-out of one request, except watches.")
     namespace: str = Field(
         names.RELEASE_NAMESPACE,
         pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
@@ -98,21 +95,6 @@ class PlacementSection(Section):
             "without policy.rules.",
         )
     )
-    submit_concurrency: Count = Field(
-        8, description="Maximum number of concurrent submissions; at most slurm.connections."
-    )
-    poll_interval_s: Seconds = Field(
-        0.5,
-        description="Interval between readings of job states while pods wait; it grows to "
-        "idle_poll_interval_s while nothing happens.",
-    )
-    idle_poll_interval_s: Seconds = Field(
-        2,
-        description="The same interval otherwise; at least poll_interval_s. Where Slurm has very many jobs, it grows to 10 s while nothing of ours happens: docs/scale.md.",
-    )
-    quiet_period_s: Seconds = Field(
-        10, description="How long a placeholder must be missing before it counts as gone."
-    )
     bind_deadline_s: Seconds = Field(
         120,
         description="How long kube-scheduler may fail to bind a pod that has its node. While it does not "
@@ -122,12 +104,6 @@ class PlacementSection(Section):
         "kube-scheduler",
         description="Who binds pods once Slurm has chosen their node. Pods whose volumes must be bound or attached, and pods in "
         "a group of kube-scheduler's, are always bound by kube-scheduler.",
-    )
-    tell_after_s: Seconds = Field(
-        2, description="How long a pod waits before its status explains why."
-    )
-    incomplete_after_s: Seconds = Field(
-        60, description="How long a gang may be incomplete before its pods report what is missing."
     )
     when_full: Literal["own-job", "wait"] = Field(
         "own-job",
@@ -142,22 +118,6 @@ class PlacementSection(Section):
         'docs/annotations.md, such as {"urgent": {"qos": "high"}}; annotations take precedence, '
         "and the policy applies to both.",
     )
-    tells_per_second: Amount = Field(
-        20, description="Rate limit of status updates of waiting pods, for all of them together."
-    )
-    avoid_node_s: Seconds = Field(
-        300, description="How long a node that Kubernetes could not use is avoided."
-    )
-    workers: Count = Field(16, description="Maximum number of pods processed concurrently.")
-
-    @model_validator(mode="after")
-    def _idle_is_no_faster(self) -> Self:
-        if self.idle_poll_interval_s < self.poll_interval_s:
-            raise ValueError(
-                f"idle_poll_interval_s must be at least poll_interval_s, "
-                f"found {self.idle_poll_interval_s:g} and {self.poll_interval_s:g}"
-            )
-        return self
 
 
 class Controllers(Section):
@@ -168,17 +128,6 @@ class Controllers(Section):
         pattern=r"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?$",
         description="Namespace in which the webhook is tested by a dry run; empty: no test.",
     )
-    self_test_interval_s: Seconds = Field(
-        60, description="Interval between tests of the webhook while it works."
-    )
-    workers: Count = Field(16, description="Maximum number of pods processed concurrently.")
-    poll_interval_s: Seconds = Field(
-        1,
-        description="Interval between readings of job states; with very many jobs in Slurm up to 10 s: docs/scale.md.",
-    )
-    orphan_interval_s: Seconds = Field(
-        30, description="Interval between searches for placeholders without pods."
-    )
     start_deadline_s: Seconds = Field(
         1800,
         description="How long a bound pod's first container may take to start, image included.",
@@ -187,9 +136,6 @@ class Controllers(Section):
         3600,
         description="How long a started gang keeps slots for pods that its controller has not "
         "created yet (LeaderReady, exclusive topology) before it is evicted; null: no limit.",
-    )
-    restore_deadline_s: Seconds = Field(
-        600, description="How long a lost placeholder may wait to get its nodes back."
     )
     eviction_share: Annotated[float, Field(gt=0, le=1)] = Field(
         0.3,
@@ -220,16 +166,9 @@ class Controllers(Section):
         ("nvidia.com/gpu.product", "amd.com/gpu.product-name"),
         description="Node labels with the type of a GRES that has none; the first present counts.",
     )
-    node_interval_s: Seconds = Field(
-        5, description="Interval between readings of Slurm's nodes while nothing changes."
-    )
     drain_conditions: Annotated[tuple[str, ...], BeforeValidator(settings_values.split)] = Field(
         ("DiskPressure", "MemoryPressure", "NetworkUnavailable", "PIDPressure"),
         description="Types of node conditions that drain the node in Slurm while they are True.",
-    )
-    device_patience_s: Seconds = Field(
-        300,
-        description="Grace period before a node with fewer devices than its GRES in Slurm is registered again; until then it is drained.",
     )
     cordon_drained_nodes: bool = Field(
         default=False,
@@ -238,6 +177,17 @@ class Controllers(Section):
     taint_effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""] = Field(
         "NoSchedule", description="Effect of the managed-node taint; empty: no taint."
     )
+
+
+class AgentSection(Section):
+    """The agent of each external node: docs/agent.md."""
+
+    pin_cores: bool = Field(
+        default=False,
+        description="Run the agents, which give each container exactly the cores that Slurm gave its pod; "
+        "needs slurm.milli_cpu_per_cpu 1000.",
+    )
+    node: str = Field("", max_length=253, description="Name of the node that the agent is on.")
 
 
 class NodesSection(Section):
@@ -265,23 +215,6 @@ class CertificatesSection(Section):
             description="Names and addresses of each component; without any: a client certificate.",
         )
     )
-    lifetime_s: Count = Field(
-        90 * 86400, description="Lifetime of a certificate; it is renewed after two thirds."
-    )
-    authority_lifetime_s: Count = Field(
-        3650 * 86400,
-        description="Lifetime of the CA; its successor is published after half of it and signs "
-        "after two thirds.",
-    )
-
-    @model_validator(mode="after")
-    def _certificates_fit_in_the_rest_of_a_ca(self) -> Self:
-        if self.authority_lifetime_s < 3 * self.lifetime_s:
-            raise ValueError(
-                f"authority_lifetime_s must be at least three times lifetime_s, "
-                f"found {self.authority_lifetime_s} and {self.lifetime_s}"
-            )
-        return self
 
 
 class Settings(Section):
@@ -304,6 +237,7 @@ class Settings(Section):
     policy: PolicySection = PolicySection()
     placement: PlacementSection = PlacementSection()
     caps: CapsSection = CapsSection()
+    server: ServerSection = ServerSection()
     webhook: Webhook = Webhook()
     extender: Extender = Extender()
     nodes: NodesSection = NodesSection()
@@ -314,7 +248,6 @@ class Settings(Section):
     sylabs: SylabsSection = SylabsSection()
     operator: OperatorSection = OperatorSection()
     certificates: CertificatesSection = CertificatesSection()
-    leader_election: LeaderElection = LeaderElection()
     health: HealthSection = HealthSection()
 
     @model_validator(mode="after")
@@ -327,17 +260,12 @@ class Settings(Section):
         return self
 
     @model_validator(mode="after")
-    def _submits_have_connections(self) -> Self:
-        if self.placement.submit_concurrency > self.slurm.connections:
-            raise ValueError(
-                f"placement.submit_concurrency must be at most slurm.connections, "
-                f"found {self.placement.submit_concurrency} and {self.slurm.connections}"
-            )
-        return self
-
-    @model_validator(mode="after")
     def _agents_pin_whole_cpus(self) -> Self:
-        settings_agent.check(self.agent, self.slurm.milli_cpu_per_cpu)
+        if self.agent.pin_cores and self.slurm.milli_cpu_per_cpu != quantities.MILLI:
+            raise ValueError(
+                f"agent.pin_cores needs slurm.milli_cpu_per_cpu {quantities.MILLI}, found {self.slurm.milli_cpu_per_cpu}: "
+                "a container cannot be pinned to part of a CPU"
+            )
         return self
 
     @model_validator(mode="after")

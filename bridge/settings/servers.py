@@ -5,10 +5,10 @@ from pydantic import Field
 from slurmruntime.settings.values import Address, Section
 
 
-class TlsServer(Section):
-    """An HTTPS server."""
+class ServerSection(Section):
+    """The HTTPS server of the webhook, and that of the scheduler extender."""
 
-    listen: Address = Field("0.0.0.0:8443", description="Address and port of the HTTPS server.")
+    listen: Address = Field("0.0.0.0:8443", description="Address and port.")
     cert_file: str = Field(
         "/etc/slurm-bridge/tls/tls.crt", min_length=1, description="Certificate chain, PEM."
     )
@@ -17,8 +17,8 @@ class TlsServer(Section):
     )
 
 
-class Webhook(TlsServer):
-    """The admission webhook's HTTPS server."""
+class Webhook(Section):
+    """The admission webhook."""
 
     track_fields: bool = Field(
         default=False,
@@ -27,18 +27,18 @@ class Webhook(TlsServer):
     )
 
 
-class Extender(TlsServer):
-    """The scheduler extender's HTTPS server."""
+class Extender(Section):
+    """The scheduler extender."""
 
     client_ca_file: str = Field(
         "", description="CA of client certificates, PEM; empty: clients need no certificate."
     )
 
 
-class EscrowSection(TlsServer):
+class EscrowSection(ServerSection):
     """The HTTPS server for slurmctld's scripts, in extender and controllers, with nodes.hybrid=escrow: docs/escrow.md."""
 
-    listen: Address = Field("0.0.0.0:9443", description="Address and port of the HTTPS server.")
+    listen: Address = Field("0.0.0.0:9443", description="Address and port.")
     token_file: str = Field(
         "/etc/slurm-bridge/escrow/token",
         min_length=1,

@@ -34,9 +34,6 @@ class Slurm(Section):
         min_length=1,
         description="File with the Slurm token (JWT); reread when it changes.",
     )
-    token_warning_s: Seconds = Field(
-        3 * 86400, description="How long before the token expires an hourly warning starts."
-    )
     ca_file: str = Field(
         "",
         description="CA to trust if url is https, or with controller_tls, PEM; empty: the system's CAs.",
@@ -48,8 +45,8 @@ class Slurm(Section):
     request_timeout_s: Seconds = Field(10, description="Time-out of one request to slurmrestd.")
     connections: Count = Field(
         8,
-        description="Maximum number of connections to slurmrestd, which by default serves 124 for "
-        "all its clients.",
+        description="Maximum number of connections to slurmrestd, and of jobs that are submitted at once; slurmrestd by default "
+        "serves 124 connections of all its clients.",
     )
     controller_host: Hosts = Field(
         ("slurmctld",),

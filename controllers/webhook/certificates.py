@@ -45,8 +45,8 @@ class CertificateSettings:
     namespace: str
     hosts: Mapping[str, frozenset[str]]
     """The host names of each part; a part without host names is a client."""
-    authority_lifetime: timedelta
-    lifetime: timedelta
+    authority_lifetime: timedelta = certificates.AUTHORITY_LIFETIME
+    lifetime: timedelta = certificates.LIFETIME
 
     def secret(self, part: str) -> str:
         """Return the name of the Secret with a part's certificate."""

@@ -25,10 +25,9 @@ from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.placeholder import PlaceholderSpec
 from bridge.domain.model.pods import Container, ContainerState, Phase, Pod
-from bridge.domain.observation.pace import Pace
 from bridge.domain.observation.view import Past
+from bridge.reconcile.leadership import RUNNING
 from bridge.reconcile.placeholders import Placeholders
-from bridge.settings.schema import Controllers, PlacementSection
 from bridge.slurm import jobs
 from bridge.slurm.discovery import Discovery
 from sandbox import nss
@@ -45,7 +44,6 @@ _CLUSTER = ClusterId("benchmark")
 _NODE_CPUS = 256
 _AT_ONCE = 8
 _PATIENCE_S = 900.0
-_SHORTEST_PAUSE_S = 0.2
 _LIMITS = breaker.Limits(share=0.3, always=20)
 
 
@@ -184,7 +182,7 @@ async def _controllers(slurm: SlurmClient, count: int) -> AsyncIterator[_Control
     pods = {job.identity.key: _pod(job) for job in first.jobs.values()}
     if len(pods) != count:
         raise RuntimeError(f"{len(pods)} of {count} jobs are found again")
-    placeholders = Placeholders(discovery, pace=_pace(), clock=clock, metrics=Metrics("benchmark"))
+    placeholders = Placeholders(discovery, pace=RUNNING, clock=clock, metrics=Metrics("benchmark"))
     for uid in pods:
         placeholders.meet(uid, Past.HANDED_OVER)
     controllers = _Controllers(slurm, pods, placeholders)
@@ -196,20 +194,6 @@ async def _controllers(slurm: SlurmClient, count: int) -> AsyncIterator[_Control
             yield controllers
         finally:
             stop.set()
-
-
-def _pace() -> Pace:
-    """Return the controllers' default pace of reading."""
-    placement, controllers = PlacementSection(), Controllers()
-    return Pace(
-        busy_s=controllers.poll_interval_s,
-        idle_s=controllers.poll_interval_s,
-        shortest_s=_SHORTEST_PAUSE_S,
-        quiet_s=placement.quiet_period_s,
-        first_reasons_per_s=placement.tells_per_second,
-        reasons_after_s=placement.tell_after_s,
-        limits=True,
-    )
 
 
 def _spec(number: int) -> PlaceholderSpec:

@@ -4,7 +4,6 @@ Rendered with `workloads.enabled=false` (no Deployments, Services, image), addre
 own certificates.
 """
 
-import copy
 import json
 import subprocess
 from collections.abc import Iterable
@@ -31,11 +30,6 @@ _TIMEOUT_S = 60
 _CONFLICT = 409
 _KNOWS_BACKOFF_GATE = 33
 """The minor version of Kubernetes from which on kube-scheduler starts with the chart's gate."""
-_HURRIED: dict[str, dict[str, float]] = {
-    "controllers": {"node_interval_s": 1, "orphan_interval_s": 2, "self_test_interval_s": 10},
-    "leader_election": {"lease_duration_s": 4, "renew_deadline_s": 3, "retry_period_s": 0.5},
-}
-"""Settings that shorten delays of five seconds to a minute to a few seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +172,6 @@ def _values(instance: Instance, user: Identity, kube_version: str) -> JsonDict:
                 "account": nss.JOB_USER.name if instance.options.accounting else "",
             },
             "nodes": {"hybrid": "escrow" if instance.options.escrow else "acceptOverlap"},
-            **(copy.deepcopy(_HURRIED) if instance.options.hurried else {}),
         },
         "escrow": {"hosts": ["127.0.0.1"]},
         "tls": {

@@ -109,9 +109,14 @@ class Options:
     hurried: Annotated[
         bool, typer.Option(help="Shorten leases, orphan checks and self-tests to seconds.")
     ] = True
-    """Detect a killed leader, an orphan or a broken webhook within seconds; False: the default
-    settings, which cost less.
+    """Detect a killed leader, an orphan or a broken webhook within seconds; False: as everywhere
+    else, which costs less.
     """
+    lease_s: Annotated[
+        int,
+        typer.Option(min=2, help="After so many seconds a killed leader is followed, if hurried."),
+    ] = 4
+    """More than a busy machine may stand still."""
 
     @property
     def services(self) -> tuple[str, ...]:

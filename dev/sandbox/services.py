@@ -11,6 +11,7 @@ from sandbox import chart, detours, escrow, identity, kubeconfig, kubernetes, pr
 from sandbox.chart import ChartOutput
 from sandbox.instance import Instance
 from sandbox.operator import names as naming
+from sandbox.options import Options
 from sandbox.part import Part
 
 _ROOT = Path(__file__).parents[2]
@@ -39,9 +40,7 @@ def _service(
         name=name,
         argv=(
             *_names_of_services(instance),
-            sys.executable,
-            "-m",
-            program,
+            *command(instance.options, program),
             "--config",
             str(instance.bridge / name / "config.yaml"),
         ),
@@ -54,6 +53,12 @@ def _service(
         prepare=partial(_configure, instance, rendered, name),
         restarts=True,
     )
+
+
+def command(options: Options, program: str) -> tuple[str, ...]:
+    """Return the beginning of the command of one of our programs."""
+    in_a_hurry = ("sandbox.hurried", str(options.lease_s)) if options.hurried else ()
+    return (sys.executable, "-m", *(in_a_hurry if program != "webhook" else ()), program)
 
 
 def _names_of_services(instance: Instance) -> tuple[str, ...]:
@@ -85,14 +90,11 @@ def _configure(instance: Instance, rendered: ChartOutput, name: str) -> None:
             "url": f"http://127.0.0.1:{ports['slurmrestd']}",
             "controller_port": ports["slurmctld"],
         },
-        "webhook": {**pair, "listen": f"127.0.0.1:{instance.ports['webhook']}"},
-        "extender": {
-            **pair,
-            "listen": f"127.0.0.1:{instance.ports['extender']}",
-            "client_ca_file": str(folder / "ca.crt"),
-        },
+        "extender": {"client_ca_file": str(folder / "ca.crt")},
         "health": {"listen": f"127.0.0.1:{instance.ports[f'{name}-health']}"},
     }
+    if name in ("webhook", "extender"):
+        local["server"] = {**pair, "listen": f"127.0.0.1:{instance.ports[name]}"}
     if rendered.settings["slurm"].get("controller"):
         del local["slurm"]
     if instance.options.escrow and name in escrow.PROGRAMS:

@@ -18,11 +18,12 @@ fault and its path:
 $ kubectl create -f pod.yaml
 The Pod "train-0" is invalid:
 * spec.terminationGracePeriodSeconds: expected at most 3600 seconds, found 86400 (setting caps.grace_s)
-* spec.tolerations: expected at most 50 tolerations, found 80 (setting caps.tolerations)
+* spec.tolerations: expected at most 50 tolerations, found 80 (fixed cap tolerations)
 ```
 
 What slurm-bridge itself writes on a pod (labels, annotations, its toleration) does not count, and neither does `metadata.managedFields`.
-Administrators change the caps with the settings below, in the chart as `config.caps.…`; each up to its largest value.
+Two of them are settings, up to the largest value: `caps.grace_s` and `caps.gang_size`, in the chart as `config.caps.…`. The others are fixed, far
+above what honest pods have; what is beyond their largest value is not even counted.
 
 """
 
@@ -47,14 +48,14 @@ def render() -> str:
 def _table() -> str:
     most = caps.MOST_REQUEST_FIELDS
     rows = (
-        f"| `{caps.SECTION}.{name}` | `{row.path}` | {getattr(caps.DEFAULT, name)} | {row.largest} | {row.unit} | {row.protects} |"
+        f"| `{caps.SECTION}.{name}` | {'setting' if name in caps.SETTABLE else 'fixed'} | `{row.path}` | {getattr(caps.DEFAULT, name)} | {row.largest} | {row.unit} | {row.protects} |"
         for name, row in caps.TABLE.items()
     )
     lines = (
-        "| setting | where | default | largest | unit | protects |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| cap | kind | where | value | largest | unit | protects |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
         *rows,
-        f"| (fixed) | `metadata.annotations[slurmjob.slinky.slurm.net/…]` | {most} | {most} | request fields | the webhook's and the leader's time |",
+        f"| request fields | fixed | `metadata.annotations[slurmjob.slinky.slurm.net/…]` | {most} | {most} | request fields | the webhook's and the leader's time |",
     )
     return "\n".join(lines) + "\n"
 

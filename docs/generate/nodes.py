@@ -133,7 +133,7 @@ _TO_SLURM: Mapping[str, _Row] = {
     "CPUs or memory became less; jobs run": (_KUBE, replace(_slurm("MIXED"), cpus=16), False),
     "the same; no job runs": (_KUBE, replace(_SLURM, cpus=16), False),
     "GPUs became less": (_KUBE, replace(_slurm("MIXED"), gres="gpu:9"), False),
-    "`device_patience_s` later; no job runs": (
+    "five minutes later; no job runs": (
         _KUBE,
         replace(_slurm("DRAIN", reason=_MISSING), gres="gpu:9"),
         False,

@@ -7,22 +7,26 @@ import json
 from pathlib import Path
 from typing import Any
 
+from bridge.settings import removed
 from bridge.settings.schema import Settings
 
 SCHEMA_FILE = Path(__file__).parents[2] / "deploy/chart/values.schema.json"
 
 CHART_OWNED = {
     "kubernetes": ("kubeconfig", "namespace"),
-    "agent": ("node", "cgroup_root", "system_root"),
+    "agent": ("node",),
     "slurm": ("token_file", "ca_file", "cert_file", "key_file"),
-    "webhook": ("listen", "cert_file", "key_file"),
-    "extender": ("listen", "cert_file", "key_file", "client_ca_file"),
+    "server": ("listen", "cert_file", "key_file"),
+    "extender": ("client_ca_file",),
     "escrow": ("listen", "cert_file", "key_file", "token_file"),
     "controllers": ("self_test_namespace",),
     "certificates": ("release", "hosts"),
     "health": ("listen",),
 }
 """Settings that the chart sets itself, or leaves at the default that its Deployments and Services rely on."""
+
+_NEVER_IN_VALUES = {("agent", "cgroup_root"), ("agent", "system_root")}
+"""Settings of old that the chart set itself."""
 
 
 def build() -> dict[str, Any]:
@@ -36,6 +40,10 @@ def build() -> dict[str, Any]:
             del properties[section]["properties"][name]
         if not properties[section]["properties"]:
             del properties[section]
+    for section, name in sorted(removed.REMOVED.keys() - _NEVER_IN_VALUES):
+        empty = {"additionalProperties": False, "properties": {}, "type": "object"}
+        old = {"description": removed.description((section, name))}
+        properties.setdefault(section, empty)["properties"][name] = old
     return {
         "$comment": "Made from bridge/settings/schema.py by docs/generate/schema.py.",
         "type": "object",

@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import partial
 
 from bridge.domain.model.pods import Pod
+from bridge.domain.observation.pace import Pace
 from bridge.reconcile.informers import watch_service
 from bridge.reconcile.leadership import Leadership
 from bridge.reconcile.program import Program
@@ -44,6 +45,8 @@ _SYNC_POLL_S = 0.2
 _WORKERS = 8
 _SUBMITS = 4
 """Concurrent submits; slurmctld accepts one after another anyway."""
+_PACE = Pace(busy_s=1, idle_s=1, shortest_s=1)
+"""Nobody waits for a batch job within a second."""
 _LABELS_LAST_S = 5.0
 _SLURM_USER_LASTS_S = 30.0
 """SlurmUser changes only when slurmctld restarts."""
@@ -92,11 +95,10 @@ class SlurmJobs:
             if stop.is_set():
                 return
         queue: WorkQueue[WorkloadKey] = WorkQueue(rng=program.rng)
-        poll_s = program.settings.controllers.poll_interval_s
         batch_jobs = BatchJobs(
             term.discovery,
             term.placeholders,
-            pace=program.pace(busy_s=poll_s, idle_s=poll_s, shortest_s=poll_s, limits=False),
+            pace=_PACE,
             clock=program.clock,
             wake=queue.add,
             remind=queue.remind,
@@ -142,7 +144,7 @@ class SlurmJobs:
                 metrics=program.metrics.slurm_jobs,
             ),
             collection=collection,
-            policy=JobPolicy(poll_interval=timedelta(seconds=poll_s)),
+            policy=JobPolicy(poll_interval=timedelta(seconds=_PACE.busy_s)),
             process=program.process,
         )
         async with asyncio.TaskGroup() as group:

@@ -9,6 +9,7 @@ from typing import Final
 from slurmoperator.configuration.slurm_conf import SLURMCTLD_PORT
 from slurmoperator.objects.controller import ControllerObject
 from slurmruntime.model.objects import JsonObject
+from slurmruntime.values import certificates
 from slurmruntime.values.faults import Fault
 
 SLURM_USER_ID: Final = 401
@@ -70,8 +71,9 @@ class ControlSite:
     """Priority class for pods that name none; "" for the cluster's default."""
     tls_image: str = ""
     """Image with haproxy; "" if the image of slurmrestd has it."""
-    certificate_lifetime: timedelta = timedelta(days=90)
-    authority_lifetime: timedelta = timedelta(days=3650)
+    certificate_lifetime: timedelta = certificates.LIFETIME
+    """Lifetime of slurmrestd's certificates."""
+    authority_lifetime: timedelta = certificates.AUTHORITY_LIFETIME
     """Lifetime of the CAs that sign them."""
 
 

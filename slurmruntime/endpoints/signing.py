@@ -32,6 +32,11 @@ class TokenSigner:
         self.expires_at: datetime | None = None
         """When the last token expires; None before the first one."""
 
+    @property
+    def issued_at(self) -> datetime | None:
+        """When the last token was signed; None before the first one."""
+        return self.expires_at - timedelta(seconds=LIFETIME_S) if self.expires_at else None
+
     async def token(self, *, refused: str = "") -> str:
         """Return a token; after a refusal, a new one if the key has changed.
 

@@ -41,6 +41,9 @@ OnCall = Callable[[str, float, str], None]
 """Called after every request with its operation (`PATCH pods/status`, `LIST nodes`), its duration
 in seconds and its outcome (`ok`, an error's `outcome`, `cancelled`)."""
 
+REQUEST_TIMEOUT_S = 10.0
+"""For a request that is no watch: a healthy API server answers within one second (Kubernetes' own service level)."""
+
 _KEEP_ALIVE_S = 75
 """The API server closes idle connections after 90 s. We close first, so none breaks mid-request."""
 
@@ -84,7 +87,7 @@ class KubeClient:
         cls,
         kubeconfig: str | Credentials,
         *,
-        request_timeout_s: float,
+        request_timeout_s: float = REQUEST_TIMEOUT_S,
         user_agent: str,
         connections: int = 64,
         on_call: OnCall = ignore_call,

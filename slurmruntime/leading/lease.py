@@ -1,8 +1,8 @@
 """Leader election among replicas by a Lease in the API server, as in client-go.
 
 **This is not a fence.** Clocks are never compared; each side only measures intervals on its own
-clock. The leader counts from before it sent the renewal and stops after `renew_deadline_s`. Others
-count from when they *saw* the renewal and take over after `lease_duration_s`, which is longer. Two
+clock. The leader counts from before it sent the renewal and stops after `LeaseTimes.renew_deadline_s`. Others
+count from when they *saw* the renewal and take over after `LeaseTimes.duration_s`, which is longer. Two
 bodies therefore run at the same time only if one cannot stop: its process was frozen, or its body
 continues after being cancelled. Writes in flight at that moment still land. Everything a leader
 does must therefore be safe when done twice (identity, preconditions), and orphans are searched for.
@@ -24,10 +24,12 @@ from slurmruntime.model.leases import LeaseRecord
 from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock, pause
 from slurmruntime.process.metrics import Metrics
-from slurmruntime.settings.sections import RENEW_JITTER, LeaderElection
 from slurmruntime.values.errors import PEER_ERRORS, PeerError
 
 _log = structlog.get_logger(__name__)
+
+RENEW_JITTER = 1.2
+"""A leader waits up to this many retry periods between renewals."""
 
 _RELEASED_FOR_S = 1
 """`leaseDurationSeconds` of a released lease; the API requires a positive number."""
@@ -35,7 +37,7 @@ _RELEASED_FOR_S = 1
 _UNWINDING_S = 5.0
 """How long a cancelled body may take to end.
 
-Others wait at least `lease_duration_s - renew_deadline_s`, 5 s by default.
+Others wait at least `LeaseTimes.duration_s - renew_deadline_s`, 5 s.
 """
 
 _VACANT_S = 15.0
@@ -65,7 +67,7 @@ class Accession(enum.Enum):
     """There was no leader, or the last one released the lease after its work had ended normally."""
     SEIZED = "seized"
     """The last leader stopped renewing: it may have died, hung or been interrupted in the middle of
-    a write. Also used without an election."""
+    a write."""
 
 
 Body = Callable[[asyncio.Event, Accession], Awaitable[None]]
@@ -114,14 +116,28 @@ def held_by(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseTimes:
+    """The intervals of an election in seconds; those of client-go, the same for all contenders.
+
+    `RENEW_JITTER * retry_period_s < renew_deadline_s < duration_s`, so that a leader stops before others start.
+    """
+
+    duration_s: int = 15
+    """How long others wait after the last renewal before they take over."""
+    renew_deadline_s: float = 10.0
+    """How long a leader leads without a renewal."""
+    retry_period_s: float = 2.0
+    """Minimum pause between attempts; at most `RENEW_JITTER` times as long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """This process in the elections it takes part in."""
 
     store: LeaseStore
     identity: str
     """Unique to this process, different even from our successor's in the same pod."""
-    settings: LeaderElection
-    """The intervals. `enabled=False` leads without a lease."""
+    times: LeaseTimes
     clock: Clock
     rng: random.Random
     """Spreads the attempts of several contenders."""
@@ -147,10 +163,6 @@ async def lead(
     Args:
         metrics: Records whether we lead; None: the caller does (`slurmruntime.leading.several`).
     """
-    if not candidate.settings.enabled:
-        with recorded_in(metrics, name):
-            await on_lead(stop, Accession.SEIZED)
-        return True
     contender = _Contender(candidate, name)
     cut_off = False
     with liveness.checked(f"lease {name}", contender.fault):
@@ -178,10 +190,10 @@ class _Contender:
         self._name = name
         self._store = candidate.store
         self._identity = candidate.identity
-        self._settings = candidate.settings
+        self._times = candidate.times
         self._clock = candidate.clock
         # A call that hangs leaves time for another.
-        self._attempt_s = self._settings.renew_deadline_s / 2
+        self._attempt_s = self._times.renew_deadline_s / 2
         self._held: LeaseRecord | None = None
         """The lease as our last write left it; None if that is not known."""
         self._seen: LeaseRecord | None = None
@@ -304,8 +316,8 @@ class _Contender:
         if held:
             if began >= self._holds_until and self._vacant_since is not None:
                 self._vacant_since = began
-            self._holds_until = began + self._settings.lease_duration_s
-            self._leads_until = began + self._settings.renew_deadline_s
+            self._holds_until = began + self._times.duration_s
+            self._leads_until = began + self._times.renew_deadline_s
         return held
 
     async def _read_and_write(self) -> bool:
@@ -333,7 +345,7 @@ class _Contender:
             self._identity,
             before,
             self._clock.now(),
-            duration_s=self._settings.lease_duration_s,
+            duration_s=self._times.duration_s,
         )
         if before is None:
             await self._store.create(self._name, ours)
@@ -341,7 +353,7 @@ class _Contender:
         return await self._store.replace(self._name, ours)
 
     def _retry_s(self) -> float:
-        return self._settings.retry_period_s * self._candidate.rng.uniform(1, RENEW_JITTER)
+        return self._times.retry_period_s * self._candidate.rng.uniform(1, RENEW_JITTER)
 
 
 @contextmanager

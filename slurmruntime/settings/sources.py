@@ -5,7 +5,7 @@ first value it cannot decode, and cannot report where an invalid value comes fro
 """
 
 import difflib
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -153,8 +153,12 @@ def read(
     environment: Mapping[str, str],
     prefix: str,
     secrets_dir: Path | None,
+    adapt: Callable[[dict[Name, SettingValue]], object] = lambda values: values,
 ) -> M:
     """Merge all sources, with later ones taking precedence, and validate the result.
+
+    Args:
+        adapt: brings the values of one source up to date, in place.
 
     Raises:
         Invalid: with every fault of every source.
@@ -172,6 +176,7 @@ def read(
         except Unreadable as error:
             faults.append(str(error))
         else:
+            adapt(layer)
             faults.extend(_unknown(layer, model))
             merged |= layer
     try:

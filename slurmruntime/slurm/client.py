@@ -47,6 +47,11 @@ class ExpiringToken(TokenSource, Protocol):
     def expires_at(self) -> datetime | None:
         """When it expires; None if that is not known, or if there is no token."""
 
+    @property
+    def issued_at(self) -> datetime | None:
+        """When it was issued; None as for its expiry."""
+        ...
+
 
 LONGEST_ANSWER_BYTES = 64 * 2**20
 """Longest answer: the states of a million jobs, or 40 000 nodes. Reading it takes several times as much memory, and the

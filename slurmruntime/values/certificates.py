@@ -13,6 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+LIFETIME = timedelta(days=90)
+"""Of a certificate, as Let's Encrypt and cert-manager have it. Sites with other rules bring their own."""
+AUTHORITY_LIFETIME = timedelta(days=3650)
+"""Of a CA: kube-scheduler reads it at startup only, and may run for years."""
+
 SUCCESSOR_AT = 1 / 2
 SIGNS_AT = RENEWED_AT = 2 / 3
 """Fractions of a lifetime."""

@@ -26,7 +26,6 @@ class Node:
             Cgroups(root),
             lambda: self.order,
             schedulers=names.schedulers(names.SCHEDULER_NAME),
-            interval_s=1,
             metrics=self.metrics.agent,
         )
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bridge.domain.diagnosis import explained, overview, queue, why
+from bridge.settings import removed
 from slurmruntime.values import findings
 from tests.architecture.machine_names import machine_names
 
@@ -22,6 +23,10 @@ RENAMED: Mapping[str, str] = {
     "MaxJobId": "tests/slurm/test_listing.py",  # slurm.conf's; slurm-client reads it
     "Fit": "tests/extender/test_nodes.py",  # a class that an `__all__` listed, never a reason
     "General": "tests/settings/test_settings.py",  # a heading of docs/settings.md, which docs/generate writes
+    **{
+        ".".join(name): "tests/settings/test_removed.py"
+        for name in (*removed.REMOVED, *removed.RENAMED)
+    },
 }
 """Released name -> the test that uses it still."""
 

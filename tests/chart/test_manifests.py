@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bridge.settings import configuration
+from bridge.settings.configuration import Sources
 from bridge.settings.schema import ENV_PREFIX, Settings
 from slurmruntime.values import names
 from tests.chart.conftest import Render
@@ -135,7 +135,7 @@ def test_service_reaches_its_pods(chart: Rendered, component: str) -> None:
     service = chart.of_kind("Service")[f"slurm-bridge-{component}"]["spec"]
     template = chart.of_kind("Deployment")[f"slurm-bridge-{component}"]["spec"]["template"]
     ports = {p["name"]: p for p in template["spec"]["containers"][0]["ports"]}
-    listen = getattr(Settings(), component).listen
+    listen = Settings().server.listen
 
     assert service["selector"].items() <= template["metadata"]["labels"].items()
     assert f"0.0.0.0:{ports[service['ports'][0]['targetPort']]['containerPort']}" == listen
@@ -149,7 +149,7 @@ def loaded(chart: Rendered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.delenv(variable)
     file = tmp_path / "config.yaml"
     file.write_text(chart.config("slurm-bridge-config", "config.yaml"))
-    return configuration.load("webhook", ["--config", str(file)])
+    return Sources(program="webhook", config=file, secrets_dir=None).read()
 
 
 def test_programs_take_the_rendered_configuration(loaded: Settings) -> None:
@@ -164,10 +164,10 @@ def test_program_finds_its_files(chart: Rendered, loaded: Settings, component: s
     folders = mounts(spec)
     program, flag, config_file = spec["containers"][0]["args"]
     files = {
-        "webhook": [loaded.webhook.cert_file, loaded.webhook.key_file],
+        "webhook": [loaded.server.cert_file, loaded.server.key_file],
         "extender": [
-            loaded.extender.cert_file,
-            loaded.extender.key_file,
+            loaded.server.cert_file,
+            loaded.server.key_file,
             loaded.extender.client_ca_file,
             loaded.slurm.token_file,
         ],

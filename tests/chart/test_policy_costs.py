@@ -27,21 +27,18 @@ CREATED = 20
 """More pods than anybody else creates meanwhile."""
 
 
-@pytest.mark.parametrize(
-    ("config", "most"), [({}, caps.DEFAULT.labels), ({"caps": {"labels": 7}}, 7)]
-)
-def test_without_the_webhook_a_policy_caps_labels(
-    helm: Path, config: dict[str, Any], most: int
-) -> None:
+def test_without_the_webhook_a_policy_caps_labels(helm: Path) -> None:
     """Ours does not count, and every pod has it."""
-    values = {"webhook": {"failurePolicy": "Ignore"}, "config": config}
+    values = {"webhook": {"failurePolicy": "Ignore"}}
     found = [
         m
         for m in policies(helm, "slurm-bridge", values)
         if m["metadata"]["name"] == "slurm-bridge-impossible"
     ]
 
-    assert f"object.metadata.?labels.orValue({{}}).size() <= {most + 1}" in str(found[0]["spec"])
+    assert f"object.metadata.?labels.orValue({{}}).size() <= {caps.DEFAULT.labels + 1}" in str(
+        found[0]["spec"]
+    )
 
 
 def test_nearly_all_writes_stop_at_the_first_condition_of_keys(helm: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from bridge.settings import removed
 from bridge.settings.schema import Settings
 from docs.generate import schema as config_schema
 from slurmruntime.values import names
@@ -68,8 +69,8 @@ from tests.chart.rendering import CHART, HelmError
             {"config": {"slurm": {"urll": "http://slurm:6820"}}}, "'urll'", id="unknown-setting"
         ),
         pytest.param(
-            {"config": {"placement": {"workers": 0}}},
-            "'/config/placement/workers'",
+            {"config": {"slurm": {"connections": 0}}},
+            "'/config/slurm/connections'",
             id="setting-out-of-range",
         ),
         pytest.param(
@@ -82,6 +83,26 @@ def test_bad_value_is_named(render: Render, values: dict[str, Any], where: str) 
         render(values)
 
     assert where in str(refusal.value)
+
+
+def test_values_of_the_release_before_still_render(render: Render) -> None:
+    """Whatever they were: the programs report them."""
+    old: dict[str, dict[str, Any]] = {}
+    for section, name in removed.REMOVED:
+        if section != "agent":
+            old.setdefault(section, {})[name] = 7
+    old["agent"] = {"interval_s": 1}
+
+    (text,) = [
+        config["data"]["config.yaml"]
+        for name, config in render({"config": old}).of_kind("ConfigMap").items()
+        if name == "slurm-bridge-config"
+    ]
+
+    settings = yaml.safe_load(text)
+    assert {section: settings[section] | values for section, values in old.items()} == {
+        section: settings[section] for section in old
+    }
 
 
 def test_config_schema_is_that_of_the_settings() -> None:

@@ -8,16 +8,23 @@ from bridge.domain.caps import DEFAULT, TABLE, Caps, Sizes
 from bridge.settings.caps import CapsSection
 
 
-def test_table_sizes_and_settings_have_the_same_rows() -> None:
+def test_table_and_sizes_have_the_same_rows() -> None:
     assert list(TABLE) == [size.name for size in fields(Sizes)]
-    assert list(TABLE) == list(CapsSection.model_fields)
+
+
+def test_the_settings_are_those_that_faults_name() -> None:
+    assert list(caps.SETTABLE) == list(CapsSection.model_fields)
     assert CapsSection().values == DEFAULT
 
 
 @pytest.mark.parametrize("name", TABLE)
+def test_no_cap_exceeds_what_is_kept(name: str) -> None:
+    assert getattr(DEFAULT, name) <= TABLE[name].largest
+
+
+@pytest.mark.parametrize("name", caps.SETTABLE)
 def test_no_setting_exceeds_what_is_kept(name: str) -> None:
     largest = TABLE[name].largest
-    assert getattr(DEFAULT, name) <= largest
 
     assert largest == getattr(CapsSection(**{name: largest}), name)
     with pytest.raises(ValidationError):

@@ -13,5 +13,7 @@ from slurmruntime.leading.lease import Accession
 async def placing(
     program: Program, mirror: Mirror, stop: asyncio.Event, accession: Accession
 ) -> None:
-    policy = PolicyFile(Sources(config=None, secrets_dir=None), program.settings, program.metrics)
+    policy = PolicyFile(
+        Sources(program="webhook", config=None, secrets_dir=None), program.settings, program.metrics
+    )
     await place(program, mirror, policy, stop, accession)

@@ -50,7 +50,6 @@ pytestmark = pytest.mark.slow
 FROZEN = FirstSubmission(requester="alice", rule="slurm.user", user="someone", account="")
 MARK = nodes.cluster_feature(CLUSTER)
 ONLY_THERE: Manifest = {**GATED, "nodeSelector": {"zone": "a"}}
-UNHURRIED = {"poll_interval_s": 2, "idle_poll_interval_s": 4}
 SOMEONE = {"slurm": {"user": "someone", "group": "people"}}
 BY_TEAM = {
     "rules": [
@@ -76,7 +75,7 @@ def outset(
         objects=[kube_node("s1", labels=zone), *others, *pods],
         jobs=jobs,
         nodes=[Node(name="s1", features=(MARK,))],
-        settings={"placement": UNHURRIED, **(SOMEONE if settings is None else settings)},
+        settings=SOMEONE if settings is None else settings,
         body=placing,
     )
 
@@ -123,7 +122,7 @@ def with_devices(
         device_slice(),
         its,
         *others,
-        settings={"placement": UNHURRIED, "controllers": {"device_profiles": PROFILES}, **SOMEONE},
+        settings={"controllers": {"device_profiles": PROFILES}, **SOMEONE},
     )
     return replace(found, nodes=[Node(name="s1", features=(MARK,), gres="gpu:example:2")])
 
@@ -183,7 +182,6 @@ SITUATIONS: Mapping[Situation, set[type[Action]]] = {
             device_class(),
             device_slice(),
             settings={
-                "placement": UNHURRIED,
                 "controllers": {"device_profiles": PROFILES},
                 **SOMEONE,
             },

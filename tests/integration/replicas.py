@@ -3,7 +3,6 @@
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import httpx
 import yaml
 
-from sandbox import chart
+from sandbox import chart, services
 from sandbox.client import Sandbox
 
 _ROOT = Path(__file__).parents[2]
@@ -33,12 +32,12 @@ def second_replica(
     config["slurm"]["url"] = sandbox.slurmrestd_url
     config["slurm"]["controller_port"] = sandbox.slurmctld_port
     config["health"]["listen"] = f"127.0.0.1:{ports[0]}"
-    config["extender"]["listen"] = f"127.0.0.1:{ports[1]}"
+    config["server"] = {**config["server"], "listen": f"127.0.0.1:{ports[1]}"}
     path = folder / f"second-{service}.yaml"
     path.write_text(yaml.safe_dump(config))
     with path.with_suffix(".log").open("wb") as log:
         process = subprocess.Popen(
-            (sys.executable, "-m", service, "--config", str(path)),
+            (*services.command(sandbox.instance.options, service), "--config", str(path)),
             cwd=_ROOT,
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -2,11 +2,11 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from sandbox import chart, services
 from sandbox.client import Sandbox
 
 
@@ -23,7 +23,6 @@ def second_bridge(
         controllers: settings of that section.
     """
     settings = {
-        "log": {"format": "json"},
         "kubernetes": {"kubeconfig": str(kube.kubeconfig)},
         "slurm": {
             "url": slurm.slurmrestd_url,
@@ -31,13 +30,13 @@ def second_bridge(
             "controller_host": "127.0.0.1",
             "controller_port": slurm.slurmctld_port,
         },
-        "controllers": {"orphan_interval_s": 1, "node_interval_s": 1, **controllers},
-        "leader_election": {"enabled": False},
+        "controllers": controllers,
         "health": {"listen": "127.0.0.1:0"},
     }
     config = folder / "config.json"
     config.write_text(json.dumps(settings))  # JSON is YAML
-    command = (sys.executable, "-m", "controllers", "--config", str(config))
+    chart.make_namespace(kube.instance)  # with the lease
+    command = (*services.command(kube.instance.options, "controllers"), "--config", str(config))
     with (folder / "controllers.log").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:

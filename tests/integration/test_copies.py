@@ -35,7 +35,7 @@ async def looked_for_orphans(kube: Sandbox, slurm: Sandbox, cluster_id: str) -> 
     stop = asyncio.Event()
     async with opened("controllers", settings) as program:
         mirror = Mirror(program.set_aside)
-        term = Leadership(program, mirror, busy_s=0.5, idle_s=0.5, submits=False)
+        term = Leadership(program, mirror, submits=False)
         orphans = Orphans(
             kube=program.kube,
             slurm=program.slurm,

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -13,7 +12,7 @@ import yaml
 
 from bridge.domain.nodes import state as node_state
 from bridge.escrow.questions import LEASE
-from sandbox import escrow
+from sandbox import escrow, services
 from sandbox.options import Options
 from slurmruntime.values import names
 from tests.integration.machines import PATIENCE_S, Machine
@@ -64,7 +63,7 @@ def answered(hybrid: Machine, rule: str) -> Iterator[None]:
         other.write_text(yaml.safe_dump(settings))
         sandbox.stop(program)
         with instance.log(program).open("ab") as log:
-            command = (sys.executable, "-m", program, "--config", str(other))
+            command = (*services.command(instance.options, program), "--config", str(other))
             processes.append(subprocess.Popen(command, cwd=_ROOT, stdout=log, stderr=log))
     try:
         for program in escrow.PROGRAMS:

@@ -87,7 +87,7 @@ def test_a_name_the_other_cluster_has_is_left_to_it(
 
 
 def test_jobs_of_the_other_cluster_are_left_alone(worlds: Worlds) -> None:
-    """The second cluster knows no such pod; it looks for orphans each second."""
+    """The second cluster knows no such pod; it looks for orphans every two seconds."""
     uid = worlds.submit("stays")
     worlds.await_phase("stays", "Running")
     others = worlds.submit("other")

@@ -5,7 +5,7 @@ import random
 
 from hypothesis import strategies as st
 
-from slurmruntime.settings.sections import LeaderElection
+from slurmruntime.leading.lease import LeaseTimes
 from tests.leading.lease_world import Contender, Fate, Reign
 
 
@@ -59,7 +59,7 @@ def unexcused(contenders: list[Contender], reigns: list[Reign]) -> list[tuple[Re
     ]
 
 
-TIGHT = LeaderElection(lease_duration_s=15, renew_deadline_s=14.99, retry_period_s=2)
+TIGHT = LeaseTimes(duration_s=15, renew_deadline_s=14.99, retry_period_s=2)
 """No room for mistakes."""
 CALM_AT_S = 200.0
 SETTLED_AT_S = CALM_AT_S + 60

@@ -14,16 +14,16 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from slurmruntime.leading import lease, several
+from slurmruntime.leading.lease import LeaseTimes
 from slurmruntime.model.leases import LeaseRecord
 from slurmruntime.process.metrics import Metrics
-from slurmruntime.settings.sections import LeaderElection
 from slurmruntime.values.errors import PEER_ERRORS, CallError, PeerError
 from tests.virtual_time import VirtualClock, World
 
 T = TypeVar("T")
 
-SETTINGS = LeaderElection(lease_duration_s=15, renew_deadline_s=10, retry_period_s=2)
-HURRIED = LeaderElection(lease_duration_s=4, renew_deadline_s=3, retry_period_s=0.5)
+SETTINGS = LeaseTimes()
+HURRIED = LeaseTimes(duration_s=4, renew_deadline_s=3, retry_period_s=0.5)
 """The sandbox's."""
 
 
@@ -123,7 +123,7 @@ class Contender:
     leases: tuple[str, ...] = (EXTENDER,)
     """More than one: its work is that of several programs."""
     wrong_by: timedelta = timedelta(0)
-    settings: LeaderElection = SETTINGS
+    settings: LeaseTimes = SETTINGS
     body_ends_after_s: float | None = None
     """The body ends by itself; None: when it is told to."""
     body_fails: bool = False
@@ -165,7 +165,7 @@ class Contender:
             candidate = lease.Candidate(
                 store=_Store(self),
                 identity=f"{self.name}-{self.processes}",
-                settings=self.settings,
+                times=self.settings,
                 clock=VirtualClock(wrong_by=self.wrong_by),
                 rng=random.Random(self.name),  # noqa: S311  # jitter needs no secrecy
                 give_up=self._die,

@@ -69,7 +69,7 @@ async def test_a_lease_is_read_while_all_connections_for_writes_are_busy(
     settings = Settings.model_validate(
         {
             "cluster_id": "c",
-            "kubernetes": {"kubeconfig": str(kubeconfig), "request_timeout_s": 30},
+            "kubernetes": {"kubeconfig": str(kubeconfig)},
             "slurm": {"url": "http://127.0.0.1:1", "token_file": str(token)},
         }
     )

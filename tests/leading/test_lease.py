@@ -7,13 +7,12 @@ from datetime import timedelta
 import pytest
 
 from slurmruntime.leading import lease
-from slurmruntime.leading.lease import Accession, Claim
+from slurmruntime.leading.lease import RENEW_JITTER, Accession, Claim
 from slurmruntime.model.leases import LeaseRecord
-from slurmruntime.settings.sections import RENEW_JITTER, LeaderElection
 from tests.leading.lease_world import EXTENDER, SETTINGS, Election, Fate, Reign
 from tests.virtual_time import EPOCH
 
-DURATION_S = SETTINGS.lease_duration_s
+DURATION_S = SETTINGS.duration_s
 LONGEST_RETRY_S = SETTINGS.retry_period_s * RENEW_JITTER
 RECORD = LeaseRecord(
     holder="a",
@@ -139,13 +138,6 @@ class TestLeading:
         assert not second.is_leading, "the lease was released although a write may be under way"
         election.run(until_s=30 + DURATION_S + 2 * LONGEST_RETRY_S)
         assert [Accession.SEIZED] == second.accessions
-
-    def test_without_election_it_leads_at_once_and_asks_nobody(self, election: Election) -> None:
-        alone = election.contender("a", settings=LeaderElection(enabled=False))
-        election.run(until_s=60)
-
-        assert alone.is_leading
-        assert 0 == election.server.calls
 
     def test_a_renewal_costs_one_call_every_retry_period(self, election: Election) -> None:
         election.contender("a")

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurmruntime.leading import several
-from slurmruntime.leading.lease import Accession
+from slurmruntime.leading.lease import RENEW_JITTER, Accession
 from slurmruntime.model.leases import LeaseRecord
-from slurmruntime.settings.sections import RENEW_JITTER
 from tests.leading import lease_faults
 from tests.leading.lease_faults import CALM_AT_S, FREEZES, SETTLED_AT_S, TIGHT, Trouble
 from tests.leading.lease_world import (
@@ -26,7 +25,7 @@ from tests.virtual_time import EPOCH
 pytestmark = pytest.mark.slow
 
 BOTH = (EXTENDER, CONTROLLERS)
-DURATION_S = SETTINGS.lease_duration_s
+DURATION_S = SETTINGS.duration_s
 LONGEST_RETRY_S = SETTINGS.retry_period_s * RENEW_JITTER
 UNWINDING_S = 5.0
 

@@ -22,10 +22,9 @@ from slurmruntime.kube.kubeconfig.credentials import Credentials
 from slurmruntime.kube.leases import KubeLeases
 from slurmruntime.leading import lease
 from slurmruntime.leading.controller import Controller
-from slurmruntime.leading.lease import Accession
+from slurmruntime.leading.lease import RENEW_JITTER, Accession, LeaseTimes
 from slurmruntime.process import liveness
 from slurmruntime.process.metrics import Metrics
-from slurmruntime.settings.sections import RENEW_JITTER, LeaderElection
 from slurmruntime.values.errors import CallError
 from tests import virtual_time
 from tests.leading.lease_world import HURRIED, Election, Fate
@@ -34,16 +33,16 @@ from tests.virtual_time import VirtualClock
 
 pytestmark = pytest.mark.slow
 
-DEFAULT = LeaderElection()
+DEFAULT = LeaseTimes()
 
 TIMINGS = [pytest.param(HURRIED, id="hurried"), pytest.param(DEFAULT, id="default")]
 REQUEST_TIMEOUT_S = 10.0
 A_START_S = 2.0
 
 
-def one_lease_and_one_start_s(settings: LeaderElection) -> float:
+def one_lease_and_one_start_s(settings: LeaseTimes) -> float:
     """Until somebody leads again; that the API server is back and that the lease has run out is seen at the next look."""
-    return settings.lease_duration_s + A_START_S + 2 * settings.retry_period_s * RENEW_JITTER
+    return settings.duration_s + A_START_S + 2 * settings.retry_period_s * RENEW_JITTER
 
 
 class MovedLoop(asyncio.SelectorEventLoop):
@@ -127,7 +126,7 @@ async def client_of(url: str, folder: Path) -> Credentials:
 @pytest.mark.parametrize("stall_s", [1.0, 5.1, 11.0, 120.0])
 @pytest.mark.parametrize("answers_after_s", [0.0, 0.8, 6.0])
 def test_over_real_connections_a_leader_that_stood_still_in_a_renewal_leads_again(
-    settings: LeaderElection, stall_s: float, answers_after_s: float, tmp_path: Path
+    settings: LeaseTimes, stall_s: float, answers_after_s: float, tmp_path: Path
 ) -> None:
     terms: list[float] = []
     given_up: list[str] = []
@@ -158,7 +157,7 @@ def test_over_real_connections_a_leader_that_stood_still_in_a_renewal_leads_agai
                     candidate = lease.Candidate(
                         store=KubeLeases(client, "ns"),
                         identity=f"a-{number}",
-                        settings=settings,
+                        times=settings,
                         clock=VirtualClock(),
                         rng=random.Random(1),  # noqa: S311  # jitter
                         give_up=given_up.append,
@@ -189,7 +188,7 @@ def test_over_real_connections_a_leader_that_stood_still_in_a_renewal_leads_agai
     assert [] == given_up
 
 
-def freezes(settings: LeaderElection) -> Iterator[tuple[float, float]]:
+def freezes(settings: LeaseTimes) -> Iterator[tuple[float, float]]:
     """Moments all over two rounds of renewals, and how long the process stands still from then on."""
     round_s = settings.retry_period_s * RENEW_JITTER
     for part in range(24):
@@ -200,7 +199,7 @@ def freezes(settings: LeaderElection) -> Iterator[tuple[float, float]]:
 @pytest.mark.parametrize("settings", TIMINGS)
 @pytest.mark.parametrize("api_hangs", [False, True])
 def test_wherever_a_leader_stands_still_somebody_leads_afterwards(
-    settings: LeaderElection, *, api_hangs: bool
+    settings: LeaseTimes, *, api_hangs: bool
 ) -> None:
     """Calls take a while, so that each of their awaits is met by one of the moments."""
     call_s = settings.retry_period_s / 5
@@ -295,4 +294,4 @@ class TestLoops:
 
 
 def test_the_default_timings_leave_a_body_time_to_end_before_others_start() -> None:
-    assert DEFAULT.lease_duration_s - DEFAULT.renew_deadline_s >= lease._UNWINDING_S
+    assert DEFAULT.duration_s - DEFAULT.renew_deadline_s >= lease._UNWINDING_S

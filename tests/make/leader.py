@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from bridge.reconcile.completion import Completer
 from bridge.reconcile.informers import Mirror
-from bridge.reconcile.program import Program
+from bridge.reconcile.program import Program, Tempo
 from bridge.reconcile.set_aside import SetAside
 from bridge.settings.schema import Settings
 from bridge.slurm.respond import Responder
@@ -76,8 +76,6 @@ class Leader:
 
     def __init__(self, outset: Outset, trouble: Trouble, clock: VirtualClock) -> None:
         metrics = Metrics("controllers")
-        controllers = outset.settings.get("controllers", {})
-        others = {name: each for name, each in outset.settings.items() if name != "controllers"}
         set_aside = SetAside(metrics, clock)
         self._clock = clock
         self._body = outset.body
@@ -107,8 +105,7 @@ class Leader:
                 {
                     "cluster_id": CLUSTER,
                     "kubernetes": {"namespace": NAMESPACE},
-                    "controllers": {"orphan_interval_s": 4, "workers": 2, **controllers},
-                    **others,
+                    **outset.settings,
                 }
             ),
             kube=self.api,  # type: ignore[arg-type]  # all that is called
@@ -123,6 +120,7 @@ class Leader:
             rng=random.Random(1),  # noqa: S311  # jitter
             reporter=Reporter(controller="test", instance="test"),
             set_aside=set_aside,
+            tempo=Tempo(orphans_s=4),
         )
         for manifest in outset.objects:
             self.api.create(manifest)

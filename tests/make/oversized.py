@@ -1,5 +1,6 @@
 """Pods that have as much of one thing as is asked for, by the names of the caps."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -8,6 +9,11 @@ from slurmruntime.values import names
 
 Members = dict[str, dict[str, Any]]
 """Of a manifest: `metadata` and `spec`."""
+
+
+def caps_named(text: str) -> list[str]:
+    """The caps that faults name."""
+    return re.findall(r"\((?:setting caps\.|fixed cap )(\w+)\)", text)
 
 
 def having(name: str, amount: int) -> Members:

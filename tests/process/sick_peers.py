@@ -14,7 +14,7 @@ from yarl import URL
 
 from bridge.reconcile import program
 from bridge.reconcile.informers import Mirror
-from bridge.reconcile.program import Program
+from bridge.reconcile.program import Program, Tempo
 from bridge.reconcile.set_aside import SetAside
 from bridge.settings.policy_file import PolicyFile, compiled
 from bridge.settings.schema import Settings
@@ -27,13 +27,12 @@ from slurmclient.transport.exchange import Reply, Request
 from slurmclient.transport.failover import Transport
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.kube.kubeconfig.credentials import Credentials
-from slurmruntime.leading.lease import Accession
+from slurmruntime.leading.lease import Accession, LeaseTimes
 from slurmruntime.process import lifetime, liveness
 from slurmruntime.process.events import Reporter
 from slurmruntime.process.health import Health
 from slurmruntime.process.liveness import Liveness
 from slurmruntime.process.metrics import Metrics
-from slurmruntime.settings.sections import LeaderElection
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values.ids import ClusterId
 from tests import virtual_time
@@ -177,12 +176,12 @@ class FakeSlurmrestd:
 class Bridge:
     """A whole program but for its servers, in virtual time."""
 
-    def __init__(self, clock: VirtualClock, name: str, election: LeaderElection) -> None:
+    def __init__(self, clock: VirtualClock, name: str, election: LeaseTimes) -> None:
         self.api, self.slurm = FakeApiServer(), FakeSlurmrestd()
         user = SimpleNamespace(server="http://api", server_name=None, proxy=None, tls=True)
         user.authorization = user.renewed = self._nobody
         metrics = Metrics(name)
-        settings = Settings(leader_election=election, slurm=Slurm(user="somebody", group="some"))
+        settings = Settings(slurm=Slurm(user="somebody", group="some"))
         alive = Liveness(clock.monotonic, bound_s=program.longest_silence_s(settings))
 
         def kube() -> KubeClient:
@@ -213,6 +212,7 @@ class Bridge:
             clock=clock,
             rng=random.Random(1),  # noqa: S311  # jitter
             reporter=Reporter(controller=name, instance="here"),
+            tempo=Tempo(lease=election),
         )
         self.mirror = Mirror(self.program.set_aside)
         self.stop = asyncio.Event()
@@ -252,7 +252,7 @@ def _never_really_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def with_bridge(
     name: str,
-    election: LeaderElection,
+    election: LeaseTimes,
     story: Callable[[Bridge, VirtualClock], Coroutine[Any, Any, None]],
 ) -> Bridge:
     """Run a program, and a story beside it."""

@@ -7,11 +7,11 @@ import pytest
 from slurmclient.transport.exchange import Reply
 from slurmruntime.kube.leases import KubeLeases
 from slurmruntime.leading import lease
+from slurmruntime.leading.lease import RENEW_JITTER, LeaseTimes
 from slurmruntime.process import health, lifetime, liveness
 from slurmruntime.process.health import Health
 from slurmruntime.process.liveness import Liveness
 from slurmruntime.process.metrics import Metrics
-from slurmruntime.settings.sections import RENEW_JITTER, LeaderElection
 from tests import virtual_time
 from tests.leading.lease_world import HURRIED
 from tests.make.peers import serving, talk
@@ -32,7 +32,7 @@ PROGRAMS = pytest.mark.parametrize("name", ["extender", "controllers", "leader"]
 
 ELECTIONS = pytest.mark.parametrize(
     "election",
-    [pytest.param(HURRIED, id="hurried"), pytest.param(LeaderElection(), id="default")],
+    [pytest.param(HURRIED, id="hurried"), pytest.param(LeaseTimes(), id="default")],
 )
 
 
@@ -41,7 +41,7 @@ ELECTIONS = pytest.mark.parametrize(
 @pytest.mark.parametrize("mood", [Mood.AWAY, Mood.HANGS])
 class TestPeers:
     def test_slurm_is_no_reason_to_end_a_process(
-        self, name: str, election: LeaderElection, mood: Mood
+        self, name: str, election: LeaseTimes, mood: Mood
     ) -> None:
         async def story(bridge: Bridge, clock: VirtualClock) -> None:
             bridge.slurm.mood = mood
@@ -52,7 +52,7 @@ class TestPeers:
         assert 1 == with_bridge(name, election, story).terms
 
     def test_the_api_server_is_no_reason_to_end_a_process(
-        self, name: str, election: LeaderElection, mood: Mood
+        self, name: str, election: LeaseTimes, mood: Mood
     ) -> None:
         """While it is away: the leader stops leading and waits. It starts afresh, by itself, when it could lead again."""
 
@@ -66,7 +66,7 @@ class TestPeers:
 @PROGRAMS
 def test_nothing_is_overdue_while_there_is_nothing_to_do(name: str) -> None:
     with_bridge(
-        name, LeaderElection(), lambda bridge, clock: stays_live(bridge, clock, 2 * TEN_MINUTES_S)
+        name, LeaseTimes(), lambda bridge, clock: stays_live(bridge, clock, 2 * TEN_MINUTES_S)
     )
 
 
@@ -83,13 +83,13 @@ def test_a_call_without_a_deadline_is_found_out(name: str) -> None:
         await clock.sleep(TEN_MINUTES_S)
         assert "placeholders" in bridge.program.liveness.faults()
 
-    with_bridge(name, LeaderElection(), story)
+    with_bridge(name, LeaseTimes(), story)
 
 
 @PROGRAMS
 @ELECTIONS
 def test_a_program_that_stood_still_in_a_renewal_starts_afresh(
-    name: str, election: LeaderElection
+    name: str, election: LeaseTimes
 ) -> None:
     """All of its loops end, within the time of one lease; a new process follows."""
 
@@ -102,7 +102,7 @@ def test_a_program_that_stood_still_in_a_renewal_starts_afresh(
         clock.jump(REQUEST_TIMEOUT_S + 1)
         await clock.sleep(0.8)
         bridge.api.mood = Mood.UP
-        await asyncio.wait([running], timeout=election.lease_duration_s)
+        await asyncio.wait([running], timeout=election.duration_s)
         assert running.done()
         with pytest.raises(ExceptionGroup) as caught:
             await running
@@ -153,11 +153,11 @@ def test_a_lease_that_is_held_without_a_term_is_found_out() -> None:
     """It cannot happen any more, as far as we know: so it is looked for."""
 
     async def main(clock: VirtualClock) -> None:
-        bridge = Bridge(clock, "extender", LeaderElection())
+        bridge = Bridge(clock, "extender", LeaseTimes())
         candidate = lease.Candidate(
             store=KubeLeases(bridge.program.lease_kube, "ns"),
             identity="a",
-            settings=LeaderElection(),
+            times=LeaseTimes(),
             clock=clock,
             rng=bridge.program.rng,
             give_up=lifetime.end_at_once,

@@ -53,7 +53,7 @@ def spoil(config: Path, text: str | None) -> None:
 
 def faults(config: Path) -> list[str]:
     with pytest.raises(settings_sources.Invalid) as caught:
-        Sources(config=config, secrets_dir=None).read()
+        Sources(program="webhook", config=config, secrets_dir=None).read()
     return [fault.replace(f" in {config}", "") for fault in caught.value.faults]
 
 
@@ -113,7 +113,9 @@ class TestFaults:
     def test_a_rule_for_everyones_pods_leaves_the_slurm_jobs_to_others(self, config: Path) -> None:
         jobs = {"name": "jobs", "user": "u", "match": {"kinds": ["SlurmJob"]}}
         write(config, REST, jobs)
-        assert 2 == len(Sources(config=config, secrets_dir=None).read().policy.rules)
+        assert 2 == len(
+            Sources(program="webhook", config=config, secrets_dir=None).read().policy.rules
+        )
 
         both = {**REST, "match": {"kinds": ["SlurmJob", "Pod"]}}
         write(config, both, jobs)
@@ -124,7 +126,9 @@ class TestFaults:
         limited = {"name": "a", "user": "u", "partition": {"allowed": ["gpu"]}}
         write(config, limited, slurm={"partition": "cpu"})
 
-        read = policy_file.compiled(Sources(config=config, secrets_dir=None).read())
+        read = policy_file.compiled(
+            Sources(program="webhook", config=config, secrets_dir=None).read()
+        )
 
         assert "cpu" == read.by_name["a"].partition.default
 
@@ -142,7 +146,9 @@ class TestCompiled:
                 "exclusive": False,
             },
         )
-        (rule,) = policy_file.compiled(Sources(config=config, secrets_dir=None).read()).rules
+        (rule,) = policy_file.compiled(
+            Sources(program="webhook", config=config, secrets_dir=None).read()
+        ).rules
 
         assert ("lab", {"lab-a": "a"}, "x") == (rule.name, rule.user_table, rule.account.default)
         assert rule.account.allowed.match("yes")
@@ -155,7 +161,7 @@ class TestCompiled:
     def test_rules_may_come_from_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SLURM_BRIDGE_POLICY__RULES", '[{"name": "a", "user": "u"}]')
 
-        read = Sources(config=None, secrets_dir=None).read()
+        read = Sources(program="webhook", config=None, secrets_dir=None).read()
 
         assert ["a"] == [rule.name for rule in read.policy.rules]
 
@@ -204,7 +210,7 @@ def metrics() -> Metrics:
 @pytest.fixture
 def file(config: Path, metrics: Metrics) -> PolicyFile:
     write(config, LAB)
-    sources = Sources(config=config, secrets_dir=None)
+    sources = Sources(program="webhook", config=config, secrets_dir=None)
     return PolicyFile(sources, sources.read(), metrics)
 
 

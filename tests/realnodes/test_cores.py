@@ -36,9 +36,9 @@ class Agent:
             for path in Path("/sys/fs/cgroup/cpuset").iterdir()
             if path.name.endswith(f"-{NODE}") and (path / "kubepods").is_dir()
         )
-        mounted = folder / "cgroup"
-        mounted.mkdir()
-        (mounted / "cpuset").symlink_to(own)
+        self._mounted = folder / "cgroup"
+        self._mounted.mkdir()
+        (self._mounted / "cpuset").symlink_to(own)
         (sandbox.instance.bridge / "agent").mkdir(exist_ok=True)
         self._config.write_text(
             yaml.safe_dump(
@@ -48,8 +48,6 @@ class Agent:
                     "agent": {
                         "pin_cores": True,
                         "node": NODE,
-                        "cgroup_root": str(mounted),
-                        "interval_s": 1,
                     },
                 }
             )
@@ -57,7 +55,9 @@ class Agent:
         self.start()
 
     def start(self) -> None:
-        command = (sys.executable, "-m", "agent", "--config", str(self._config))
+        program = "import sys, pathlib, agent.__main__; sys.exit(agent.__main__.main(pathlib.Path(sys.argv.pop())))"
+        arguments = ("--config", str(self._config), str(self._mounted))
+        command = (sys.executable, "-c", program, *arguments)
         self._process = subprocess.Popen(command, cwd=ROOT)
 
     def kill(self) -> None:

@@ -77,17 +77,17 @@ class TestSources:
             env={
                 "SLURM_BRIDGE_PLACEMENT__ALLOWED_FIELDS": "account, qos",
                 "SLURM_BRIDGE_CONTROLLERS__GPU_RESOURCES": '{"example.com/gpu": "gpu:x"}',
-                "SLURM_BRIDGE_PLACEMENT__POLL_INTERVAL_S": "0.25",
+                "SLURM_BRIDGE_PLACEMENT__DEFAULT_CPUS": "0.25",
                 "SLURM_BRIDGE_PLACEMENT__DEFAULT_TIME_LIMIT_MIN": "null",
-                "SLURM_BRIDGE_LEADER_ELECTION__ENABLED": "false",
+                "SLURM_BRIDGE_WEBHOOK__TRACK_FIELDS": "true",
             }
         )
 
         assert ("account", "qos") == given.placement.allowed_fields
         assert {"example.com/gpu": "gpu:x"} == given.controllers.gpu_resources
-        assert 0.25 == given.placement.poll_interval_s
+        assert 0.25 == given.placement.default_cpus
         assert given.placement.default_time_limit_min is None
-        assert not given.leader_election.enabled
+        assert given.webhook.track_fields
 
     @pytest.mark.parametrize(
         ("text", "hosts"),
@@ -147,20 +147,20 @@ class TestSources:
 
 class TestFaults:
     def test_all_faults_of_all_sources_come_at_once(self, config: Path, files: Path) -> None:
-        config.write_text("slurm: {conections: 3, user: alice}\nplacemnt: {workers: 1}\n")
+        config.write_text("slurm: {conections: 3, user: alice}\nplacemnt: {binder: extender}\n")
         (files / "slurm__tokenfile").write_text("x")
         env = {
             "SLURM_BRIDGE_SLURM_URL": "http://x",
-            "SLURM_BRIDGE_LOG__FORMAT": "yaml",
+            "SLURM_BRIDGE_LOG__LEVEL": "loud",
             "SLURM_BRIDGE_PLACEMENT__ALLOWED_FIELDS": "account,nicee",
         }
 
         assert (
             f"slurm.conections in {config}: no such setting; did you mean slurm.connections?",
-            f"placemnt.workers in {config}: no such setting; did you mean placement.workers?",
+            f"placemnt.binder in {config}: no such setting; did you mean placement.binder?",
             "SLURM_BRIDGE_SLURM_URL: no such setting; did you mean slurm.url?",
             f"{files}/slurm__tokenfile: no such setting; did you mean slurm.token_file?",
-            "SLURM_BRIDGE_LOG__FORMAT: input should be 'auto', 'json' or 'text', found 'yaml'",
+            "SLURM_BRIDGE_LOG__LEVEL: input should be 'debug', 'info', 'warning' or 'error', found 'loud'",
             (
                 "slurm: user and group go together (Slurm would take the token's group), "
                 "found user='alice', group=''"
@@ -219,15 +219,15 @@ class TestFaults:
             ("slurm", "controller_port", "0"),
             ("slurm", "controller_host", "ctl:6817"),
             ("slurm", "token_file", ""),
-            ("webhook", "listen", "8443"),
+            ("server", "listen", "8443"),
             ("health", "listen", "0.0.0.0:99999"),
             ("kubernetes", "namespace", "Slurm"),
-            ("kubernetes", "request_timeout_s", "0"),
-            ("kubernetes", "request_timeout_s", "inf"),
+            ("slurm", "request_timeout_s", "0"),
+            ("slurm", "request_timeout_s", "inf"),
             ("controllers", "gpu_resources", "{"),
             ("controllers", "device_resources", "{"),
             ("controllers", "taint_effect", "No"),
-            ("leader_election", "lease_duration_s", "1.5"),
+            ("slurm", "connections", "1.5"),
         ],
     )
     def test_a_value_that_makes_no_sense_is_refused_with_its_place(
@@ -242,13 +242,6 @@ class TestFaults:
     @pytest.mark.parametrize(
         ("values", "words"),
         [
-            (
-                {"leader_election": {"renew_deadline_s": 15}},
-                "< renew_deadline_s < lease_duration_s",
-            ),
-            ({"leader_election": {"retry_period_s": 9}}, "1.2 * retry_period_s < renew_deadline_s"),
-            ({"placement": {"idle_poll_interval_s": 0.1}}, "idle_poll_interval_s must be at least"),
-            ({"slurm": {"connections": 4}}, "submit_concurrency must be at most slurm.connections"),
             ({"slurm": {"group": "users"}}, "user and group go together"),
             ({"scheduler_name": "mine-binder"}, "must not end in -binder"),
             ({"sylabs": {"enabled": True}}, "sylabs.enabled needs slurm_jobs.enabled"),
@@ -332,7 +325,7 @@ class TestLoad:
         out = capsys.readouterr().out
 
         assert 0 == caught.value.code
-        assert "    renew_deadline_s: number > 0, seconds, default 10\n" in out
+        assert "    bind_deadline_s: number > 0, seconds, default 120\n" in out
         for name in sources.names(Settings):
             assert f"{'  ' * len(name)}{name[-1]}: " in out
 

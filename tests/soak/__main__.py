@@ -33,11 +33,7 @@ _OPTIONS = Options(
     nodes=8,
     node_cpus=128,
     node_gpus=0,
-    settings=(
-        "leader_election.lease_duration_s=8",
-        "leader_election.renew_deadline_s=6",
-        "leader_election.retry_period_s=1",
-    ),
+    lease_s=8,
 )
 """A killed leader is followed soon, and a busy machine alone deposes nobody."""
 _FORGETS_S = 60

@@ -52,10 +52,8 @@ _OPTIONS = Options(
     settings=(
         "slurm_jobs.enabled=true",
         f"policy.rules={_RULES}",
-        "leader_election.lease_duration_s=8",
-        "leader_election.renew_deadline_s=6",
-        "leader_election.retry_period_s=1",
     ),
+    lease_s=8,
 )
 _AWAY = (SandboxError, subprocess.TimeoutExpired)
 """What the API and Slurm's commands fail with while something is away."""

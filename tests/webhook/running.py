@@ -70,10 +70,9 @@ def webhook_process(
     port, health_port = ports.choose(("webhook", "health"), dice=random.Random()).values()  # noqa: S311  # no secret
     config = folder / "config.yaml"
     configured = {
-        "webhook": {"listen": f"127.0.0.1:{port}", "cert_file": cert_file, "key_file": key_file},
+        "server": {"listen": f"127.0.0.1:{port}", "cert_file": cert_file, "key_file": key_file},
         "health": {"listen": f"127.0.0.1:{health_port}"},
         "slurm": {"user": "kubernetes", "group": "kubernetes"},
-        "log": {"format": "json"},
         **settings,
     }
     config.write_text(yaml.safe_dump(configured))

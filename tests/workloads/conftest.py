@@ -15,12 +15,12 @@ from tests.workloads.kinds import RACK, Kinds
 @pytest.fixture(scope="session")
 def workload_sandbox() -> Iterator[Sandbox]:
     """Two racks of two nodes, and Slurm knows them."""
-    settings = (
-        f"controllers.node_features=[{RACK}]",
-        "leader_election.lease_duration_s=15",  # nobody is killed here, and three controllers more start up
-        "leader_election.renew_deadline_s=10",
+    options = Options(
+        accounting=True,
+        workloads=WORKLOADS,
+        settings=(f"controllers.node_features=[{RACK}]",),
+        lease_s=16,  # nobody is killed here, and three controllers more start up
     )
-    options = Options(accounting=True, workloads=WORKLOADS, settings=settings)
     with running_sandbox(options) as sandbox:
         for number, node in enumerate(options.node_names):
             label = {"metadata": {"labels": {RACK: f"rack-{number // 2}"}}}

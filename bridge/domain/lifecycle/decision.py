@@ -8,6 +8,7 @@ from bridge.domain.caps import DEFAULT, Caps
 from bridge.domain.lifecycle.actions import Action
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.binding import BindFailure
+from bridge.domain.observation.pace import REASONS_AFTER_S
 from bridge.domain.observation.view import View
 from slurmruntime.values.ids import JobId, KubeNode, SlurmNode
 
@@ -111,24 +112,26 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deadlines:
-    """The settings that decisions depend on."""
+    """What decisions depend on; most is the same everywhere."""
 
     bind_deadline: timedelta = timedelta(minutes=2)
     start_deadline: timedelta = timedelta(minutes=30)
     kept_slots_deadline: timedelta | None = None
     """How long a started gang keeps slots for pods that are yet to be created; None: for ever."""
     restore_deadline: timedelta = timedelta(minutes=10)
+    """How long a lost placeholder may wait to get its nodes back: longer than a restart of slurmctld takes."""
     caps: Caps = DEFAULT
     overtime: timedelta = timedelta(0)
     """Slurm's OverTimeLimit: how long a job may exceed its limit."""
     evict_suspended: bool = False
-    tell_after: timedelta = timedelta(seconds=2)
+    tell_after: timedelta = timedelta(seconds=REASONS_AFTER_S)
+    """How long a pod waits before its status explains why."""
     incomplete_after: timedelta = timedelta(minutes=1)
-    """How long a gang's members may take to appear before anything is reported."""
+    """How long a gang's members may take to appear before anything is reported: their controller creates them one by one."""
     when_full: WhenFull = WhenFull.OWN_JOB
     """If a gang's pods do not say (`names.WHEN_FULL_ANNOTATION`)."""
     avoid_node: timedelta = timedelta(minutes=5)
-    """How long new submits exclude a node that Kubernetes could not take."""
+    """How long new submits exclude a node that Kubernetes could not take: what a kubelet reports changes within minutes."""
     poll_interval: timedelta = timedelta(milliseconds=500)
     """How soon Slurm is read again: the retry for anything that only waits for that."""
     backoff_first: timedelta = timedelta(seconds=1)

@@ -47,12 +47,12 @@ OUT_OF_SERVICE = frozenset({"DRAIN", "DOWN", "FAIL"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRules:
-    """The administrator's settings."""
+    """What nodes are judged by."""
 
     drain_conditions: frozenset[str] = frozenset()
     """Types of node conditions that drain the node while they are True."""
     device_patience: timedelta = timedelta(minutes=5)
-    """How long devices may be missing before the node is re-created without them."""
+    """How long devices may be missing before the node is re-created without them: longer than a device plugin takes to restart."""
     hybrid: HybridRule = HybridRule.NONE
     """What keeps native jobs of hybrid nodes off containers that still stop."""
     cordons: bool = False

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+REASONS_AFTER_S = 2.0
+"""Most pods are placed sooner: nobody reads why they wait, and nothing is written for them."""
+
 _CALM_SHARE = 0.1
 """The share of a calm period that passes before the next reading: after 20 s of calm, news may be
 2 s old."""
@@ -21,11 +24,11 @@ class Pace:
     """Between readings while nothing waits."""
     shortest_s: float
     """Between readings on demand: requests within that time share the second reading."""
-    quiet_s: float
-    """How long Slurm may still accept a submit that got no reply."""
-    first_reasons_per_s: float
-    """How many jobs per second may be asked for their reason for the first time."""
-    reasons_after_s: float
+    quiet_s: float = 10.0
+    """How long Slurm may still accept a submit that got no reply: as long as a request takes by default."""
+    first_reasons_per_s: float = 20.0
+    """How many jobs per second may be asked for their reason for the first time: many new pods must not keep slurmrestd busy."""
+    reasons_after_s: float = REASONS_AFTER_S
     """Jobs that have waited for less than this are not asked at all."""
     limits: bool = False
     """Whether running jobs are re-read in turn: their limits change without a change of state."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from slurmclient.errors import Unauthorized
-from slurmclient.transport.jwt import expires_at, mint
+from slurmclient.transport.jwt import expires_at, issued_at, mint
 
 _COMMAND_TIMEOUT_S: Final = 30.0
 _RENEWED_AT: Final = 0.8
@@ -87,6 +87,14 @@ class TokenFile:
         """When the token in the file expires; None if it has no expiry, or there is no token."""
         try:
             return expires_at(self._read(again=False))
+        except Unauthorized:
+            return None
+
+    @property
+    def issued_at(self) -> datetime | None:
+        """When the token in the file was issued; None if it does not say, or there is no token."""
+        try:
+            return issued_at(self._read(again=False))
         except Unauthorized:
             return None
 

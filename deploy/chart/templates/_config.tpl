@@ -5,13 +5,12 @@
 
 {{/* config.yaml: what the administrator set, and what only the chart knows. */}}
 {{- define "slurm-bridge.config" -}}
-{{- $tls := dict "cert_file" "/etc/slurm-bridge/tls/tls.crt" "key_file" "/etc/slurm-bridge/tls/tls.key" }}
 {{- $chart := dict
   "kubernetes" (dict "namespace" .Release.Namespace)
   "slurm" (dict "token_file" "/etc/slurm-bridge/slurm/token")
   "controllers" (dict "self_test_namespace" (include "slurm-bridge.selfTestNamespace" .))
-  "webhook" $tls
-  "extender" (merge (dict "client_ca_file" "/etc/slurm-bridge/tls/ca.crt") $tls)
+  "server" (dict "cert_file" "/etc/slurm-bridge/tls/tls.crt" "key_file" "/etc/slurm-bridge/tls/tls.key")
+  "extender" (dict "client_ca_file" "/etc/slurm-bridge/tls/ca.crt")
 }}
 {{- if dig "slurm_jobs" "enabled" false .Values.config }}
 {{- $image := dig "slurm_jobs" "companion_image" "" .Values.config | default (include "slurm-bridge.image" (dict "image" .Values.image "tag" .Chart.AppVersion)) }}

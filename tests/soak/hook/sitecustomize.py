@@ -27,5 +27,5 @@ def _wrong() -> None:
     SystemClock.now = now  # type: ignore[method-assign]  # that is what it is for
 
 
-if sys.orig_argv[1:2] == ["-m"] and sys.orig_argv[2] in _SERVICES:
+if sys.orig_argv[1:2] == ["-m"] and _SERVICES.intersection(sys.orig_argv[2:5]):
     _wrong()
