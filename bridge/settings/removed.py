@@ -35,6 +35,7 @@ _ALWAYS: Final[Mapping[str, object]] = {
     "leader_election.lease_duration_s": 15,
     "leader_election.renew_deadline_s": 10,
     "leader_election.retry_period_s": 2,
+    "log.format": "auto",
     "operator.authority_lifetime_s": 3650 * 86_400,
     "operator.certificate_lifetime_s": 90 * 86_400,
     "placement.avoid_node_s": 300,

@@ -1,4 +1,4 @@
-"""Structured logs on standard error: ours and every library's, one line each.
+"""Structured logs on standard error: ours and every library's, one JSON object per line; text on a terminal.
 
 Ours go straight to structlog. Records that libraries send to the standard `logging` pass the same
 processors, but only from level warning: at debug level, kubernetes_asyncio logs whole responses,
@@ -38,7 +38,7 @@ _LEVELS = logging.getLevelNamesMapping()
 def configure(settings: Log, program: str, stream: TextIO | None = None) -> None:
     """Configure both kinds of logger, on standard error unless a test wants to read the output; may be called again."""
     out = stream or sys.stderr
-    as_text = settings.format == "text" or (settings.format == "auto" and out.isatty())
+    as_text = out.isatty()
 
     def add_program(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
         event.setdefault("program", program)
@@ -56,7 +56,7 @@ def configure(settings: Log, program: str, stream: TextIO | None = None) -> None
         redact,
         shorten,  # after: half a token would not look like one
         structlog.dev.ConsoleRenderer(
-            colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback
+            colors=True, exception_formatter=structlog.dev.plain_traceback
         )
         if as_text
         else structlog.processors.JSONRenderer(default=str),

@@ -13,10 +13,6 @@ class Log(Section):
     level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Lowest level that is logged."
     )
-    format: Literal["auto", "json", "text"] = Field(
-        "auto",
-        description="One JSON object per line, or text for people; auto: text on a terminal.",
-    )
 
 
 class HealthSection(Section):

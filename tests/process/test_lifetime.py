@@ -22,7 +22,7 @@ from slurmruntime.values.errors import CallError
 from slurmruntime.process import lifetime, logging
 from bridge.settings.schema import Log
 
-logging.configure(Log(format="json"), "test")
+logging.configure(Log(), "test")
 
 async def until_told(stop):
     print("ready", flush=True)

@@ -1,6 +1,7 @@
 import io
 import json
 import logging as stdlib
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -30,7 +31,7 @@ def lines(stream: io.StringIO) -> list[dict[str, Any]]:
 
 
 def test_a_line_is_one_json_object_with_time_level_and_program(stream: io.StringIO) -> None:
-    logging.configure(Log(format="json"), "extender", stream)
+    logging.configure(Log(), "extender", stream)
     structlog.get_logger().info("placeholder.submitted", job_id=4711)
     (line,) = lines(stream)
 
@@ -49,7 +50,7 @@ def test_a_line_is_one_json_object_with_time_level_and_program(stream: io.String
     ids=["text", "long item", "many items", "long key", "a token at the end"],
 )
 def test_no_value_is_longer_than_4_kb(stream: io.StringIO, value: object) -> None:
-    logging.configure(Log(format="json"), "extender", stream)
+    logging.configure(Log(), "extender", stream)
     structlog.get_logger().info("placeholder.refused", said=value)
 
     assert len(stream.getvalue()) < 5000
@@ -57,7 +58,7 @@ def test_no_value_is_longer_than_4_kb(stream: io.StringIO, value: object) -> Non
 
 
 def test_context_is_part_of_every_line(stream: io.StringIO) -> None:
-    logging.configure(Log(format="json"), "extender", stream)
+    logging.configure(Log(), "extender", stream)
     with bound_contextvars(key="a"):
         structlog.get_logger().info("one")
         stdlib.getLogger("aiohttp").warning("two")
@@ -68,7 +69,7 @@ def test_context_is_part_of_every_line(stream: io.StringIO) -> None:
 
 def test_libraries_speak_through_the_same_pipe_but_only_warnings(stream: io.StringIO) -> None:
     """kubernetes_asyncio logs whole Secrets on its debug level."""
-    logging.configure(Log(format="json", level="debug"), "extender", stream)
+    logging.configure(Log(level="debug"), "extender", stream)
     for name in ("uvicorn.error", "aiohttp.client", "kubernetes_asyncio.client.rest"):
         stdlib.getLogger(name).debug("a Secret")
         stdlib.getLogger(name).warning("odd: %s", name)
@@ -86,7 +87,7 @@ def test_libraries_speak_through_the_same_pipe_but_only_warnings(stream: io.Stri
 def test_what_is_below_the_level_is_not_written(
     stream: io.StringIO, level: Any, written: int
 ) -> None:
-    logging.configure(Log(format="json", level=level), "extender", stream)
+    logging.configure(Log(level=level), "extender", stream)
     log = structlog.get_logger()
     for say in (log.debug, log.info, log.warning, log.error):
         say("x")
@@ -95,7 +96,7 @@ def test_what_is_below_the_level_is_not_written(
 
 
 def test_a_traceback_stays_within_its_line(stream: io.StringIO) -> None:
-    logging.configure(Log(format="json"), "extender", stream)
+    logging.configure(Log(), "extender", stream)
     structlog.get_logger().error("ours", exc_info=ZeroDivisionError())
     stdlib.getLogger("asyncio").error("theirs", exc_info=ZeroDivisionError())
     ours, theirs = lines(stream)
@@ -104,9 +105,12 @@ def test_a_traceback_stays_within_its_line(stream: io.StringIO) -> None:
     assert "ZeroDivisionError" in theirs["exception"]
 
 
-@pytest.mark.parametrize("style", ["json", "text"])
-def test_secrets_are_not_written(stream: io.StringIO, style: Any) -> None:
-    logging.configure(Log(format=style), "extender", stream)
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_secrets_are_not_written(
+    stream: io.StringIO, is_terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "isatty", lambda: is_terminal)
+    logging.configure(Log(), "extender", stream)
     structlog.get_logger().info(
         f"said {JWT}",
         token="s3cret",  # noqa: S106  # that is the test
@@ -123,11 +127,13 @@ def test_secrets_are_not_written(stream: io.StringIO, style: Any) -> None:
     assert "/etc/token" in written
 
 
-def test_text_is_for_people(stream: io.StringIO) -> None:
-    logging.configure(Log(format="text"), "extender", stream)
+def test_a_terminal_gets_text(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "isatty", lambda: True)
+    logging.configure(Log(), "extender", stream)
     structlog.get_logger().info("placeholder.submitted", job_id=4711)
 
-    assert "[info     ] placeholder.submitted          job_id=4711" in stream.getvalue()
+    text = re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue())
+    assert "[info     ] placeholder.submitted          job_id=4711" in text
 
 
 def test_without_a_terminal_the_format_is_json(stream: io.StringIO) -> None:
@@ -139,9 +145,9 @@ def test_without_a_terminal_the_format_is_json(stream: io.StringIO) -> None:
 
 def test_a_second_configuration_replaces_the_first(stream: io.StringIO) -> None:
     log = structlog.get_logger()
-    logging.configure(Log(format="json"), "one", io.StringIO())
+    logging.configure(Log(), "one", io.StringIO())
     log.info("x")
-    logging.configure(Log(format="json"), "two", stream)
+    logging.configure(Log(), "two", stream)
     log.info("x")
     stdlib.getLogger("aiohttp").warning("x")
 

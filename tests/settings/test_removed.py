@@ -54,6 +54,7 @@ CONSTANTS: Mapping[str, object] = {
 }
 WORDS = {
     "leader_election.enabled",
+    "log.format",
     "placement.submit_concurrency",
     "slurm.token_warning_s",
 }
