@@ -48,7 +48,7 @@ class Group:
 
 
 def groups(model: type[BaseModel]) -> Iterator[Group]:
-    """Yield the top level, then every section in order."""
+    """Yield the top level, then every section in order, and the entries of its lists as sections of their own."""
     sections: dict[str, type[BaseModel]] = {}
     top: list[SettingRow] = []
     for name, field in model.model_fields.items():
@@ -58,12 +58,13 @@ def groups(model: type[BaseModel]) -> Iterator[Group]:
             top.append(_row((name,), field))
     yield Group(name="", meaning="", rows=tuple(top))
     for name, section in sections.items():
-        rows = tuple(_row((name, inner), field) for inner, field in section.model_fields.items())
+        fields = section.model_fields.items()
+        entries = {inner: entry for inner, field in fields if (entry := _entry(field.annotation))}
+        rows = tuple(_row((name, inner), field) for inner, field in fields if inner not in entries)
         yield Group(name=name, meaning=section.__doc__ or "", rows=rows)
-        for inner, field in section.model_fields.items():
-            if entry := _entry(field.annotation):
-                rows = tuple(_entry_rows(entry))
-                yield Group(name=f"{name}.{inner}[]", meaning=entry.__doc__ or "", rows=rows)
+        for inner, entry in entries.items():
+            meaning = f"{entry.__doc__} {section.model_fields[inner].description}"
+            yield Group(name=f"{name}.{inner}[]", meaning=meaning, rows=tuple(_entry_rows(entry)))
 
 
 def plain_text(model: type[BaseModel]) -> str:
@@ -94,8 +95,6 @@ def _entry_rows(model: type[BaseModel], *above: str) -> Iterator[SettingRow]:
         if part is None:
             yield _row((*above, name), field)
             continue
-        if type(None) in typing.get_args(field.annotation):
-            yield _row((*above, name), field)
         for row in _entry_rows(part, *above, name):
             meaning = f"{field.description} {row.meaning}".strip()
             yield replace(row, meaning=meaning)
@@ -131,11 +130,11 @@ def _accepts(kind: object, metadata: list[object]) -> str:
             inner = typing.get_args(kind)[0]
             if settings_values.TEXT_OR_TEXTS in metadata:
                 return "text, or list of text"
-            return f"list of {'entries' if _is_model(inner) else _accepts(inner, [])}"
+            return f"list of {_accepts(inner, [])}"
         case origin if origin is dict:
             return "map of text to text"
         case _:
-            return "a map" if _is_model(kind) else _SCALARS[kind] + "".join(_bounds(metadata))
+            return _SCALARS[kind] + "".join(_bounds(metadata))
 
 
 _SCALARS: dict[object, str] = {bool: "true or false", int: "integer", float: "number", str: "text"}
