@@ -19,7 +19,6 @@ UNITS = {
     "_min": "minutes",
     "_mib": "MiB",
     "_bytes": "bytes",
-    "_per_second": "per second",
 }
 """Suffix of a name → unit of its value."""
 

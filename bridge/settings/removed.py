@@ -3,10 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from slurmruntime.settings.sources import Name, SettingValue
-from slurmruntime.values.faults import published
+from slurmruntime.settings.sources import Name, SettingValue, shown
 
-_LONGEST_VALUE = 64
 _ALWAYS: Final[Mapping[str, object]] = {
     "agent.cgroup_root": "/host/cgroup",
     "agent.interval_s": 10,
@@ -65,10 +63,10 @@ _SERVES: Final = {"webhook": "webhook", "extender": "extender", "leader": "exten
 def adapt(values: dict[Name, SettingValue], program: str) -> Iterator[str]:
     """Take old names out of one source, yielding a line about each; a renamed setting keeps its value."""
     for name in sorted(REMOVED.keys() & values.keys()):
-        item, always = values.pop(name), _text(REMOVED[name])
-        value = published(_text(item.value), _LONGEST_VALUE)
-        differs = "" if value == always else f", found {value}"
-        yield f"{item.place}: no longer a setting: it is always {always}{differs}; remove it"
+        item, always = values.pop(name), REMOVED[name]
+        is_same = item.value in (always, _text(always))
+        differs = "" if is_same else f", found {shown(item.value)}"
+        yield f"{item.place}: no longer a setting: it is always {_text(always)}{differs}; remove it"
     for name in sorted(RENAMED.keys() & values.keys()):
         item, renamed = values.pop(name), RENAMED[name]
         if name[0] == _SERVES.get(program):
@@ -82,5 +80,5 @@ def description(name: Name) -> str:
 
 
 def _text(value: object) -> str:
-    """Return a value as it is written in YAML, whole numbers without a fraction."""
-    return f"{value:.15g}" if isinstance(value, float) else str(value).lower()
+    """Return a constant as YAML has it."""
+    return "true" if value is True else str(value)

@@ -3,8 +3,9 @@
 The sources, in increasing precedence, are the defaults, the YAML file (`--config`), the environment
 (`SLURM_BRIDGE_SECTION__FIELD`), and files named `section__field` with one value each, in a
 directory such as a mounted Secret (`--secrets-dir` or `SLURM_BRIDGE_SECRETS_DIR`). An unknown name
-is an error in any source, and all faults are reported at once. In the environment and in files,
-lists are comma-separated, maps are JSON, and `null` means absent.
+is an error in any source, and all faults are reported at once; one that was a setting in the release
+before only causes a warning at start. In the environment and in files, lists are comma-separated,
+maps are JSON, and `null` means absent.
 
 Tokens and keys are never settings: settings name the files that contain them, and those files are
 reread when they change.

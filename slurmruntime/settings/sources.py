@@ -76,7 +76,7 @@ def from_yaml(file: Path) -> dict[Name, SettingValue]:
             f"{file}: the file is empty, as it is while being rewritten; to configure no settings, write {{}}"
         )
     if not isinstance(content, dict | None):
-        raise Unreadable(f"{file}: expected sections with settings, found {_short(content)}")
+        raise Unreadable(f"{file}: expected sections with settings, found {shown(content)}")
     values: dict[Name, SettingValue] = {}
     for section, value in (content or {}).items():
         fields = value if isinstance(value, dict) else {}
@@ -225,23 +225,24 @@ def _in_words(error: ValidationError, merged: Mapping[Name, SettingValue]) -> It
         if known is None:
             yield f"{'.'.join(name)}: {what}" if name else what
             continue
-        shown = "" if fault["type"] == "missing" else f", found {_short(fault['input'])}"
+        actual = "" if fault["type"] == "missing" else f", found {shown(fault['input'])}"
         where = _inside(merged[known].place, known, path[len(known) :])
-        yield f"{where}: {what[0].lower()}{what[1:]}{shown}"
+        yield f"{where}: {what[0].lower()}{what[1:]}{actual}"
 
 
 _WORDS = {"extra_forbidden": "no such setting", "missing": "is missing"}
-_SHOWN = 200
+_LONGEST_SHOWN = 200
 
 
-def _short(value: object) -> str:
+def shown(value: object) -> str:
+    """Return a value as messages show it, whatever it is."""
     try:
         text = repr(value)
     except RecursionError:
         text = "values nested too deep"
     except ValueError:  # a number with more digits than Python converts
         text = type(value).__name__
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def _inside(place: str, name: Name, path: tuple[int | str, ...]) -> str:
