@@ -124,8 +124,6 @@ async def of_object(opened: Access, kind: str, namespace: str, name: str) -> Dia
     )
     await opened.kube.request("GET", where + paths.of(name))  # raises NotFound if there is none
     around = await objects(opened.kube, namespace)
-    asked = answering.find_object(around, asked_kind.kind, name)
-    answer = None
-    if asked.controller:
-        answer = await slurm(opened, around, namespace, asked.controller)
-    return answering.explain_object(asked, answer)
+    controller = answering.controller_of(around, asked_kind.kind, name)
+    answer = await slurm(opened, around, namespace, controller) if controller else None
+    return answering.explain_object(around, asked_kind.kind, name, answer)

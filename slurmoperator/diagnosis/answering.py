@@ -1,13 +1,13 @@
 """Explain the state of one object of a Slurm in pods, or of one worker, and what to do about it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from bridge.domain.diagnosis.queue import QueuedJob
 from bridge.domain.diagnosis.why import Diagnosis, Stage
 from slurmoperator.diagnosis import parts, workers
-from slurmoperator.diagnosis.parts import NamespaceObjects, SlurmInPods
+from slurmoperator.diagnosis.parts import NamespaceObjects, SlurmInPods, WatchedObject
 from slurmoperator.diagnosis.workers import MISSING, UNKNOWN, SlurmNodeView
 from slurmoperator.nodesets import names
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
@@ -17,12 +17,10 @@ from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.pod_status import why_not_ready
 from slurmoperator.workers.choosing import REPLACED, SCALED_IN
 from slurmoperator.workers.situation import REASON_PREFIX, PodStage
-from slurmruntime.crd.conditions import ObjectCondition
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.model.nodes import SlurmNodeFacts
 
 _MOST_JOBS: Final = 5
-"""How many jobs of a worker are named at most."""
 _WAIT: Final = "nothing: it continues when these jobs have ended; list them with squeue -w {node}"
 _NEXT: Final[Mapping[str, str]] = {
     "BadInput": "correct that field: kubectl -n {namespace} edit {kind} {name}",
@@ -46,75 +44,57 @@ _NEXT: Final[Mapping[str, str]] = {
 """What to do, by the reason of the condition."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectQuery:
-    """A question about an object of one of the kinds."""
-
-    kind: str
-    metadata: ObjectMetadata
-    conditions: Sequence[ObjectCondition]
-    fault: str = ""
-    """Why it cannot be read; "" if it can."""
-    controller: str = ""
-    """The Controller of its Slurm; "" if that is unknown, or if the object may serve several."""
+def controller_of(objects: NamespaceObjects, kind: str, name: str) -> str:
+    """Return the Controller of an object's Slurm; "" if that is unknown, or if the object may serve several."""
+    watched = _find(objects, kind, name)
+    if watched is not None and isinstance(watched.parsed, NodeSetObject):
+        return watched.parsed.spec.controller_ref.name
+    return name if watched is not None and kind in ("SlurmCluster", "Controller") else ""
 
 
-def find_object(objects: NamespaceObjects, kind: str, name: str) -> ObjectQuery:
-    """Return the object with this kind and name; if it does not exist, one without conditions."""
-    return next(
-        (query for query in _queries(objects) if (query.kind, query.metadata.name) == (kind, name)),
-        ObjectQuery(kind=kind, metadata=ObjectMetadata(name=name), conditions=()),
-    )
-
-
-def _queries(objects: NamespaceObjects) -> Iterator[ObjectQuery]:
-    for watched in objects.watched:
-        controller = watched.metadata.name if watched.kind in ("SlurmCluster", "Controller") else ""
-        if isinstance(watched.parsed, NodeSetObject):
-            controller = watched.parsed.spec.controller_ref.name
-        yield ObjectQuery(
-            kind=watched.kind,
-            metadata=watched.metadata,
-            conditions=watched.status.conditions,
-            fault=watched.fault,
-            controller=controller,
-        )
-
-
-def explain_object(query: ObjectQuery, slurm: SlurmInPods | None) -> Diagnosis:
-    """Explain the state of an object; its Slurm is None if that is not known."""
-    meta = query.metadata
-    state, why = parts.summarize(meta, query.conditions, query.fault)
-    kind = query.kind.lower()
-    step = _NEXT.get(state, "").format(namespace=meta.namespace, kind=kind, name=meta.name)
-    problems = list(parts.problems(meta, query.conditions, query.fault))
+def explain_object(
+    objects: NamespaceObjects, kind: str, name: str, slurm: SlurmInPods | None
+) -> Diagnosis:
+    """Explain the state of an object, and of its Slurm if that is known."""
+    watched = _find(objects, kind, name)
+    meta = watched.metadata if watched else ObjectMetadata(name=name)
+    conditions = watched.status.conditions if watched else ()
+    fault = watched.fault if watched else ""
+    state, why = parts.summarize(meta, conditions, fault)
+    singular = kind.lower()
+    step = _NEXT.get(state, "").format(namespace=meta.namespace, kind=singular, name=name)
+    problems = list(parts.problems(meta, conditions, fault))
     details = [("also", problem) for problem in problems[1:]]
-    details += _slurm_details(query, slurm) if slurm else []
+    details += _slurm_details(kind, name, slurm) if slurm else []
     if state == "Ready":
         return Diagnosis(stage=Stage.RUNS, state="is ready", details=tuple(details))
     return Diagnosis(
         stage=Stage.ENDS if state == "Deleting" else Stage.WAITS,
         state="is being deleted" if state == "Deleting" else "is not ready",
         why=f"{why} ({state})" if why else state,
-        next_step=step or f"kubectl -n {meta.namespace} describe {kind} {meta.name}",
+        next_step=step or f"kubectl -n {meta.namespace} describe {singular} {name}",
         details=tuple(details),
     )
 
 
-def _slurm_details(query: ObjectQuery, slurm: SlurmInPods) -> list[tuple[str, str]]:
+def _find(objects: NamespaceObjects, kind: str, name: str) -> WatchedObject | None:
+    named = (watched for watched in objects.watched if watched.metadata.name == name)
+    return next((watched for watched in named if watched.kind == kind), None)
+
+
+def _slurm_details(kind: str, name: str, slurm: SlurmInPods) -> list[tuple[str, str]]:
     details = [("Slurm", f"{slurm.namespace}/{slurm.name}")]
     lines = parts.lines(slurm)
-    if query.kind == "SlurmCluster":
+    if kind == "SlurmCluster":
         details += [
             (line.part, line.state + (f": {line.why}" if line.why else ""))
             for line in lines
             if not line.part.startswith("SlurmCluster/")
         ]
-    name = query.metadata.name
     own_workers = [
         worker
         for worker in workers.lines(slurm)
-        if query.kind == "SlurmCluster" or (query.kind == "NodeSet" and worker.node_set == name)
+        if kind == "SlurmCluster" or (kind == "NodeSet" and worker.node_set == name)
     ]
     details += [("workers", workers.count_states(own_workers))] if own_workers else []
     details += [

@@ -120,7 +120,7 @@ def test_an_object_says_what_it_waits_for_what_else_and_how_its_workers_stand() 
         pod("slurmd", "gpu", "gpu-1", conditions=told("Mixed", "Drain", reason=SCALED_IN)),
     )
 
-    said = answering.explain_object(answering.find_object(found.objects, "NodeSet", "gpu"), found)
+    said = answering.explain_object(found.objects, "NodeSet", "gpu", found)
 
     assert (Stage.WAITS, "is not ready") == (said.stage, said.state)
     assert "gpu-1 is removed (scaled in) when its jobs have ended (ScalingIn)" == said.why
@@ -132,14 +132,12 @@ def test_an_object_says_what_it_waits_for_what_else_and_how_its_workers_stand() 
 
 def test_every_reason_that_needs_somebody_says_what_to_do() -> None:
     found = slurm(part("RestApi", "api", ("Accepted", "False", "NotOurs", "Service api-restapi")))
-    asked = answering.find_object(found.objects, "RestApi", "api")
 
-    said = answering.explain_object(asked, None)
+    said = answering.explain_object(found.objects, "RestApi", "api", None)
 
     wanted = "hand it over: kubectl -n slurm annotate restapi api slurm-bridge.dev/take-over=true"
     assert wanted == said.next_step
-    ready = answering.find_object(slurm(part("Controller")).objects, "Controller", "site")
-    assert ("is ready", Stage.RUNS) == (
-        answering.explain_object(ready, None).state,
-        answering.explain_object(ready, None).stage,
-    )
+    objects = slurm(part("Controller")).objects
+    ready = answering.explain_object(objects, "Controller", "site", None)
+    assert ("is ready", Stage.RUNS) == (ready.state, ready.stage)
+    assert "site" == answering.controller_of(objects, "Controller", "site")
