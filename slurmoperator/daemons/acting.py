@@ -23,6 +23,7 @@ from slurmoperator.keys.host_keys import HostKeys
 from slurmoperator.keys.secrets import RandomBytes
 from slurmoperator.nodesets.volumes import deleted_claims
 from slurmoperator.objects.labels import MANAGER, TAKE_OVER_ANNOTATION, takes_over
+from slurmoperator.objects.loginset import LoginSetObject
 from slurmoperator.objects.pod_status import why_not_ready
 from slurmoperator.objects.restapi import RestApiObject
 from slurmoperator.rendering.body import CONFIGURATION_ANNOTATION
@@ -169,16 +170,8 @@ class PartActing:
             verdict.body["kind"] in WORKLOADS and verdict.ownership is not Ownership.ABSENT
             for verdict in case.judged
         )
-        if (login_set := plan.host_keys) is not None:
-            meta = login_set.metadata
-            await host_keys.ensure(
-                self._kube,
-                (meta.namespace, host_keys_secret(meta.name)),
-                HOST_KEY_FILES,
-                has_run=has_run,
-                make=self._keys.host_keys,
-                body=lambda keys: host_keys_body(login_set, keys),
-            )
+        if plan.host_keys is not None:
+            await self._create_host_keys(plan.host_keys, has_run=has_run)
         else:
             await secrets.ensure(
                 self._kube,
@@ -187,6 +180,15 @@ class PartActing:
                 has_run=has_run or plan.are_keys_used,
                 random_bytes=self._keys.random_bytes,
             )
+
+    async def _create_host_keys(self, login_set: LoginSetObject, *, has_run: bool) -> None:
+        meta, name = login_set.metadata, host_keys_secret(login_set.metadata.name)
+        seen = await secrets.read(self._kube, meta.namespace, name)
+        host_keys.require(name, seen, HOST_KEY_FILES, has_run=has_run)
+        if seen is None:
+            body = host_keys_body(login_set, await self._keys.host_keys())
+            created = await secrets.create(self._kube, body)
+            host_keys.require(name, created, HOST_KEY_FILES, has_run=True)
 
     async def _write_authorities(self, case: _Case) -> None:
         tls = case.plan.tls
