@@ -55,7 +55,6 @@ from slurmruntime.values.ids import SlurmNode
 _log = structlog.get_logger(__name__)
 
 _AT_ONCE: Final = 16
-"""How many workers are acted on concurrently."""
 
 PATIENCE: Final = timedelta(seconds=10)
 """A watch later than this may have lost the event: reconcile again."""

@@ -13,12 +13,12 @@ from slurmoperator.nodesets.actuator import NodeSetActuator
 from slurmoperator.nodesets.gathering import NodeSetCaches, NodeSetGathering, WorkerSource
 from slurmoperator.nodesets.nodeset import NODE_SET, WatchedNodeSet
 from slurmoperator.nodesets.plan import admission, planning, status
-from slurmoperator.nodesets.plan.look import Objection, Outcome
+from slurmoperator.nodesets.plan.look import Objection
 from slurmoperator.nodesets.plan.placing import HOST_ANNOTATION
 from slurmoperator.nodesets.preparation import NodeSetPreparation
 from slurmoperator.nodesets.views import OpensSlurm, WorkerViews
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
-from slurmoperator.objects.nodeset import NodeSetObject, NodeSetStatus
+from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.recent import RECHECK
 from slurmoperator.rendering.site import ELSEWHERE, NamespaceScope
 from slurmoperator.reports import StatusReports
@@ -26,7 +26,6 @@ from slurmruntime.kube import errors as kube_errors
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.leading.controller import Controller, Keys, Process, Watch
 from slurmruntime.model.nodes import KubeNodeFacts
-from slurmruntime.values.errors import PeerError
 from slurmruntime.values.names import TOPOLOGY_ANNOTATION
 
 _log = structlog.get_logger(__name__)
@@ -115,7 +114,7 @@ class NodeSetLoop(Keys[str]):
             return
         generation, now = meta.generation, self._clock.now()
         after = status.with_refusal(watched.status, refusal, generation=generation, now=now)
-        await self._write_status(watched, after)
+        await self._reports.write(NODE_SET, self._node_sets, watched, after)
 
     async def _reconcile(self, watched: WatchedNodeSet, parsed: NodeSetObject) -> timedelta | None:
         neighbours = self._gathering.neighbours(parsed)
@@ -140,12 +139,12 @@ class NodeSetLoop(Keys[str]):
         plan = planning.plan(facts)
         self._views.follow(node_set.controller, node_set.metadata.uid, plan.follow)
         outcome = await self._actuator.act(facts, plan, prepared.outcome)
-        await self._write_status(watched, status.compute(facts, plan, outcome))
-        _raise_first(outcome)
-        return min([RECHECK, *plan.delays, *outcome.delays])
-
-    async def _write_status(self, watched: WatchedNodeSet, after: NodeSetStatus) -> None:
+        after = status.compute(facts, plan, outcome)
         await self._reports.write(NODE_SET, self._node_sets, watched, after)
+        # One is raised, so that it is retried; those that need a human come last.
+        if outcome.failures:
+            raise min(outcome.failures, key=lambda failure: not failure.transient)
+        return min([RECHECK, *plan.delays, *outcome.delays])
 
     # -- events -----------------------------------------------------------------------------------
 
@@ -189,10 +188,3 @@ def _worker_facts(node: KubeNodeFacts) -> tuple[object, ...]:
 def _placement_facts(node: KubeNodeFacts) -> tuple[object, ...]:
     host = node.annotations.get(HOST_ANNOTATION)
     return node.labels, node.taints, node.is_unschedulable, node.is_deleting, host
-
-
-def _raise_first(outcome: Outcome) -> None:
-    """Raise one failure, so that it is retried; those that need a human come last."""
-    failures: list[PeerError] = sorted(outcome.failures, key=lambda failure: not failure.transient)
-    if failures:
-        raise failures[0]

@@ -1,6 +1,7 @@
 """What has to exist before the workers of a NodeSet: the objects that they need, and the revision that they are made from."""
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from slurmoperator.nodesets.plan.look import ConfInForce, Objection, Outcome, PreparationResult
 from slurmoperator.nodesets.revisions.storing import NodeSetRevisions
@@ -53,16 +54,11 @@ class NodeSetPreparation:
             )
         objection, outcome = await self.keep_objects(node_set)
         key_step = self._key_step(node_set)  # once: a revision and its pods share it
-        revision = await self._revisions.keep(node_set, in_use, key_step)
-        if revision.failure is not None:
-            outcome += Outcome(failures=(revision.failure,))
-        return PreparationResult(
-            revision=revision.hash,
-            collisions=revision.collisions,
-            is_stored=revision.failure is None,
-            key_step=key_step,
+        prepared = await self._revisions.keep(node_set, in_use, key_step)
+        return replace(
+            prepared,
             refusal=refusal or objection or conf.refusal,
-            outcome=outcome,
+            outcome=outcome + prepared.outcome,
         )
 
     async def keep_objects(self, node_set: NodeSetObject) -> tuple[Objection | None, Outcome]:

@@ -11,7 +11,7 @@ from slurmoperator.nodesets import names
 from slurmoperator.nodesets.pod_conditions import node_states
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject
-from slurmoperator.objects.parts import Truth
+from slurmoperator.objects.parts import Truth, UntimedCondition
 from slurmoperator.objects.workers import OnNode, WorkerKey, is_on_nodes
 from slurmoperator.workers.situation import WorkerObservation, WorkerPod
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
@@ -138,16 +138,6 @@ class SlurmFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReservationStatus:
-    """Content of the condition about the reservation in which workers are replaced."""
-
-    is_reserved: bool
-    reason: str
-    """The reason of the condition, in CamelCase."""
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What came of acting on a plan, or of one step of that."""
 
@@ -160,8 +150,8 @@ class Outcome:
     """Texts about workers' PVCs that are being deleted."""
     delays: tuple[timedelta, ...] = ()
     """When more is due without an event."""
-    reservation: ReservationStatus | None = None
-    """None if there is no reservation and none is needed."""
+    reservation: UntimedCondition | None = None
+    """What to report about it; None if there is no reservation and none is needed."""
     is_reservation_known: bool = False
     """If not, the last condition stays."""
 

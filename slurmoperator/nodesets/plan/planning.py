@@ -12,8 +12,7 @@ from slurmoperator.nodesets.pod_conditions import node_states
 from slurmoperator.nodesets.pod_conditions.node_states import StateChange
 from slurmoperator.nodesets.topology import WorkerMove
 from slurmoperator.nodesets.windows import reservations
-from slurmoperator.objects.nodeset import NodeSetObject
-from slurmoperator.objects.workers import WorkerKey, is_on_nodes
+from slurmoperator.objects.workers import WorkerKey
 from slurmoperator.workers.actions import CreateWorker
 from slurmoperator.workers.choosing import REPLACED
 from slurmoperator.workers.situation import PodStage
@@ -115,12 +114,8 @@ class NodeSetPlan:
     pins: dict[str, str] | None
     """The Kubernetes node that each worker returns to; None if the NodeSet does not pin."""
     steps: tuple[PlanStep, ...]
-    strays: tuple[str, ...]
-    """The names of pods that it owns but that are not its workers; they are left alone."""
     placing_faults: tuple[str, ...]
     """Why fitting Kubernetes nodes get no worker."""
-    unserved: tuple[str, ...]
-    """Texts about fields that are accepted but have no effect."""
     delays: tuple[timedelta, ...]
     """When something changes without an event."""
 
@@ -141,9 +136,7 @@ def plan(facts: NodeSetFacts) -> NodeSetPlan:
         workers=planned,
         pins=pins,
         steps=tuple(_steps(case, planned, pins or {}, objection)),
-        strays=tuple(pod.name for pod in facts.pods if pod.key is None),
         placing_faults=case.nodes.faults if case.nodes else (),
-        unserved=tuple(_unserved(facts.node_set)),
         delays=tuple(_delays(facts, planned)),
     )
 
@@ -238,11 +231,6 @@ def _state_changes(facts: NodeSetFacts) -> Iterator[tuple[PodFacts, StateChange]
         )
         if change is not None:
             yield pod, change
-
-
-def _unserved(node_set: NodeSetObject) -> Iterator[str]:
-    if node_set.spec.prune_slurm_node_records != "Never" and not is_on_nodes(node_set):
-        yield "spec.pruneSlurmNodeRecords: has no effect without scalingMode: DaemonSet; delete records with scontrol delete nodename=NAME"
 
 
 def _delays(facts: NodeSetFacts, planned: Iterable[Worker]) -> Iterator[timedelta]:

@@ -20,8 +20,8 @@ from slurmruntime.crd.conditions import ObjectCondition
 from slurmruntime.model.nodes import SlurmNodeFacts
 
 _MOST_NAMED: Final = 3
-"""How many workers a message names at most."""
 _LONGEST_MESSAGE: Final = 1024
+_NOT_PRUNED: Final = "spec.pruneSlurmNodeRecords: has no effect without scalingMode: DaemonSet; delete records with scontrol delete nodename=NAME"
 _FEWER: Final = "its slurmd registered fewer resources than configured"
 _ENDING: Final = (PodStage.OVER, PodStage.TERMINATING)
 
@@ -142,16 +142,20 @@ def _failures(case: _Case) -> Iterator[str]:
     """Yield failures that need a human. Transient ones are retried and logged."""
     failures = case.outcome.failures
     yield from dict.fromkeys(str(failure) for failure in failures if not failure.transient)
-    for name in case.plan.strays:
-        yield f"pod {name} belongs to this NodeSet but its name has no ordinal; delete it"
+    for pod in case.facts.pods:
+        if pod.key is None:
+            yield f"pod {pod.name} belongs to this NodeSet but its name has no ordinal; delete it"
     yield from case.plan.placing_faults
 
 
 def _accepted(case: _Case) -> ObjectCondition:
     if case.refusal:
         return _condition(case, "Accepted", "False", case.refusal.reason, case.refusal.text)
-    if unserved := (*case.plan.unserved, *case.outcome.notes):
-        return _about(case, "Accepted", "True", "PartlyServed", unserved)
+    notes = list(case.outcome.notes)
+    if case.facts.node_set.spec.prune_slurm_node_records != "Never" and not case.facts.is_on_nodes:
+        notes.insert(0, _NOT_PRUNED)
+    if notes:
+        return _about(case, "Accepted", "True", "PartlyServed", notes)
     return _condition(case, "Accepted", "True", "Accepted", "")
 
 
@@ -267,8 +271,7 @@ def _reserved(case: _Case) -> Iterable[ObjectCondition]:
         if old := condition_of(case.before.conditions, names.RESERVED):
             yield old
     elif reservation is not None:
-        truth: Truth = "True" if reservation.is_reserved else "False"
-        yield _condition(case, names.RESERVED, truth, reservation.reason, reservation.text)
+        yield _condition(case, *reservation)
 
 
 def _about(

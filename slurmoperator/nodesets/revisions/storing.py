@@ -2,13 +2,14 @@
 
 import contextlib
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
 import structlog
 
 from slurmoperator.nodesets import names
+from slurmoperator.nodesets.plan.look import Outcome, PreparationResult
 from slurmoperator.nodesets.revisions import retaining
 from slurmoperator.nodesets.revisions.retaining import Revision, RevisionPlan
 from slurmoperator.objects.labels import WORKER_APP
@@ -21,7 +22,7 @@ from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube import errors, lists, paths, resource
 from slurmruntime.kube.client import JSON_PATCH, KubeClient
-from slurmruntime.values.errors import PEER_ERRORS, PeerError
+from slurmruntime.values.errors import PEER_ERRORS
 
 _log = structlog.get_logger(__name__)
 
@@ -41,16 +42,6 @@ class _RevisionObject(ObjectStruct, frozen=True):
 _REVISIONS: Final = resource.own_kind(
     paths.collection(_API, _PLURAL), "ControllerRevision", _RevisionObject
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CurrentRevision:
-    """The template in force."""
-
-    hash: str
-    collisions: int
-    failure: PeerError | None = None
-    """Why it is not stored yet: no worker is replaced then."""
 
 
 def content(node_set: NodeSetObject, key_step: int = 0) -> bytes:
@@ -99,12 +90,12 @@ class NodeSetRevisions:
 
     def __init__(self, kube: KubeClient, monotonic: Callable[[], float]) -> None:
         self._kube = kube
-        self._current = RecentResults[str, CurrentRevision](monotonic)
+        self._current = RecentResults[str, PreparationResult](monotonic)
         """By the NodeSet's uid, for the digest of a request."""
 
     async def keep(
         self, node_set: NodeSetObject, in_use: Collection[str], key_step: int
-    ) -> CurrentRevision:
+    ) -> PreparationResult:
         """Store the template in force, and delete surplus old ones; `in_use` are the hashes on its pods."""
         uid, current = node_set.metadata.uid, content(node_set, key_step)
         limit = node_set.spec.revision_history_limit
@@ -113,16 +104,24 @@ class NodeSetRevisions:
             return result
         collisions = node_set.status.collision_count
         try:
-            result = await self._keep(node_set, current, in_use, collisions)
+            plan = await self._keep(node_set, current, in_use, collisions)
         except PEER_ERRORS as error:
-            unsure = retaining.hash_of(current, collisions)
-            return CurrentRevision(hash=unsure, collisions=collisions, failure=error)
+            return PreparationResult(
+                revision=retaining.hash_of(current, collisions),
+                collisions=collisions,
+                is_stored=False,
+                key_step=key_step,
+                outcome=Outcome(failures=(error,)),
+            )
+        result = PreparationResult(
+            revision=plan.hash, collisions=plan.collisions, key_step=key_step
+        )
         self._current.put(uid, request, result, lasts=RECHECK)
         return result
 
     async def _keep(
         self, node_set: NodeSetObject, current: bytes, in_use: Collection[str], collisions: int
-    ) -> CurrentRevision:
+    ) -> RevisionPlan:
         existing = await self._list(node_set)
         plan = retaining.plan(
             current,
@@ -137,7 +136,7 @@ class NodeSetRevisions:
             await self._raise(node_set, plan.raised, plan.number)
         for revision in plan.dropped:
             await self._drop(node_set, revision)
-        return CurrentRevision(hash=plan.hash, collisions=plan.collisions)
+        return plan
 
     async def _list(self, node_set: NodeSetObject) -> list[Revision]:
         meta = node_set.metadata

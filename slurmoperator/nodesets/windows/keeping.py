@@ -12,11 +12,11 @@ import structlog
 from bridge.slurm import nodes
 from slurmclient.errors import Declined
 from slurmoperator.nodesets import names
-from slurmoperator.nodesets.plan.look import Outcome, ReservationStatus
+from slurmoperator.nodesets.plan.look import Outcome
 from slurmoperator.nodesets.windows import reservations
 from slurmoperator.nodesets.windows.reservations import ReservationStep, UpdateTimes
 from slurmoperator.objects.nodeset import NodeSetObject
-from slurmoperator.objects.parts import condition_of
+from slurmoperator.objects.parts import UntimedCondition, condition_of
 from slurmoperator.recent import RecentResults
 from slurmruntime.model.nodes import NodeReservation
 from slurmruntime.slurm.client import SlurmClient
@@ -65,8 +65,7 @@ class UpdateWindows:
         except Declined as error:
             message = faults.shortened(str(error), _LONGEST_MESSAGE)
             text = f"Slurm refuses reservation {name}: {message}"
-            refused = ReservationStatus(is_reserved=False, reason="Refused", text=text)
-            state, lasts = _known(refused), _REFUSED
+            state, lasts = _known((names.RESERVED, "False", "Refused", text)), _REFUSED
         else:
             if desired is not None and current is None:
                 return _known(_creating(name), _SOON)
@@ -105,26 +104,25 @@ class UpdateWindows:
                 return current
 
 
-def _known(reservation: ReservationStatus | None, *delays: timedelta) -> Outcome:
+def _known(reservation: UntimedCondition | None, *delays: timedelta) -> Outcome:
     return Outcome(reservation=reservation, is_reservation_known=True, delays=delays)
 
 
-def _creating(name: str) -> ReservationStatus:
-    text = f"creating reservation {name}"
-    return ReservationStatus(is_reserved=False, reason="Creating", text=text)
+def _creating(name: str) -> UntimedCondition:
+    return names.RESERVED, "False", "Creating", f"creating reservation {name}"
 
 
 def _status(
     current: NodeReservation | None, times: UpdateTimes | None, waiting: frozenset[str]
-) -> ReservationStatus | None:
+) -> UntimedCondition | None:
     if current is not None:
         start, end = current.start.isoformat(), current.end.isoformat()
         text = f"reservation {current.name} from {start} to {end}"
-        return ReservationStatus(is_reserved=True, reason="Reserved", text=text)
+        return names.RESERVED, "True", "Reserved", text
     if times is None or not waiting:
         return None
     text = (
         f"the window of {times.minutes} minutes from {times.start.isoformat()} is over, but {len(waiting)} workers"
         " still have another template: set another spec.updateStrategy.scheduledUpdate.startTime"
     )
-    return ReservationStatus(is_reserved=False, reason="Over", text=text)
+    return names.RESERVED, "False", "Over", text

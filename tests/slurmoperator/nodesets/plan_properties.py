@@ -2,8 +2,9 @@
 
 from typing import Final
 
+from slurmoperator.nodesets import names
 from slurmoperator.nodesets.plan import admission, planning, status
-from slurmoperator.nodesets.plan.look import NodeSetFacts, Outcome, ReservationStatus
+from slurmoperator.nodesets.plan.look import NodeSetFacts, Outcome
 from slurmoperator.nodesets.plan.planning import (
     CreateWorkers,
     DeleteRecords,
@@ -29,7 +30,7 @@ OUTCOMES: Final = (
     Outcome(refused="expected an image", notes=("node a stays",)),
     Outcome(
         is_reservation_known=True,
-        reservation=ReservationStatus(is_reserved=True, reason="Reserved", text="from now"),
+        reservation=(names.RESERVED, "True", "Reserved", "from now"),
     ),
 )
 
