@@ -33,7 +33,6 @@ _FILES = {"slurmdbd.conf": ChangeTakes.RESTART_SLURMDBD, "cgroup.conf": ChangeTa
 
 
 _MOST_NAMED: Final = 3
-"""How many NodeSets a message names at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

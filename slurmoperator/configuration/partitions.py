@@ -20,9 +20,7 @@ _FOR_NEW_JOBS: Final = frozenset({"partitionname", "nodes", "state", "default", 
 """Settings that a partition about to go must not keep: its nodes or its alternate may be gone already. Running jobs need none."""
 _CLOSED: Final = "INACTIVE"
 _MOST_PARTITIONS: Final = 3
-"""How many partitions a message explains at most."""
 _MOST_JOBS: Final = 5
-"""Jobs of one partition that a message names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

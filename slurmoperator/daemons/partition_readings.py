@@ -129,14 +129,13 @@ async def _read_partitions(slurm: SlurmClient, names: frozenset[str]) -> SlurmPa
             running=tuple(str(job.id) for job in in_partition if not job.waits),
             waiting=tuple(str(job.id) for job in in_partition if job.waits),
         )
+    open_nodes = 0
+    if not jobs.live:
+        all_nodes = (await nodes.refresh_in_slices(slurm, None)).nodes
+        open_nodes = sum(not node.states & _CLOSED for node in all_nodes)
     return SlurmPartitions(
         states={partition.name: partition.state for partition in listed if partition.name in names},
         jobs=jobs_of,
         live=len(jobs.live),
-        open_nodes=0 if jobs.live else await _open_nodes(slurm),
+        open_nodes=open_nodes,
     )
-
-
-async def _open_nodes(slurm: SlurmClient) -> int:
-    listed = await nodes.refresh_in_slices(slurm, None)
-    return sum(not node.states & _CLOSED for node in listed.nodes)

@@ -6,7 +6,7 @@ from slurmoperator.objects import names
 from slurmoperator.objects.kinds import KINDS, SLURM_CLUSTER, ClusterKind
 from slurmruntime.crd import definition as crd
 from slurmruntime.crd.fields import RULES
-from slurmruntime.crd.schema import Schema, structural
+from slurmruntime.crd.schema import structural
 from slurmruntime.model.objects import JsonDict
 
 _SCALE: Final = {
@@ -23,6 +23,14 @@ def definitions() -> tuple[JsonDict, ...]:
 
 def definition(kind: ClusterKind) -> JsonDict:
     """Return the definition of one kind."""
+    spec = structural(kind.type_of("spec"), with_defaults=True)
+    spec[RULES] = [dict(rule) for rule in kind.rules]
+    schema = crd.object_schema(
+        (kind.object_type.__doc__ or "").strip(),
+        spec=spec,
+        status=structural(kind.type_of("status"), with_defaults=False),
+        rules=[dict(name_rule) for name_rule in names.name_rules(kind.kind)],
+    )
     return crd.definition(
         kind.group,
         kind.version,
@@ -32,18 +40,7 @@ def definition(kind: ClusterKind) -> JsonDict:
             {"name": name, "type": column_type, "jsonPath": path, "priority": priority}
             for name, column_type, path, priority in kind.columns
         ],
-        schema=_schema(kind),
+        schema=schema,
         names={"shortNames": list(kind.short_names), "categories": ["slurm"]},
         scale=dict(_SCALE) if kind.is_scaled else None,
-    )
-
-
-def _schema(kind: ClusterKind) -> Schema:
-    spec = structural(kind.type_of("spec"), with_defaults=True)
-    spec[RULES] = [dict(rule) for rule in kind.rules]
-    return crd.object_schema(
-        (kind.object_type.__doc__ or "").strip(),
-        spec=spec,
-        status=structural(kind.type_of("status"), with_defaults=False),
-        rules=[dict(name_rule) for name_rule in names.name_rules(kind.kind)],
     )

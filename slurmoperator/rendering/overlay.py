@@ -57,7 +57,7 @@ def merge(ours: JsonObject, theirs: JsonObject) -> JsonDict:
 
 def _over(at: str, ours: JsonObject, theirs: JsonObject) -> JsonDict:
     if theirs.get(_DIRECTIVE) == "replace":
-        return _plain(theirs)
+        return {key: value for key, value in theirs.items() if not key.startswith("$")}
     merged = _without_alternatives(at, ours, theirs)
     for key, value in theirs.items():
         if key.startswith("$"):
@@ -111,7 +111,3 @@ def _identity(of: str, element: object) -> tuple[object, ...]:
     if not isinstance(element, Mapping):
         return (repr(element),)
     return tuple(repr(element.get(key, _DEFAULTS.get(key))) for key in _KEYS[of])
-
-
-def _plain(theirs: JsonObject) -> JsonDict:
-    return {key: value for key, value in theirs.items() if not key.startswith("$")}
