@@ -12,7 +12,8 @@ from slurmoperator.nodesets import names
 from slurmoperator.nodesets.actuator import NodeSetActuator
 from slurmoperator.nodesets.gathering import NodeSetCaches, NodeSetGathering, WorkerSource
 from slurmoperator.nodesets.nodeset import NODE_SET, WatchedNodeSet
-from slurmoperator.nodesets.plan import admission, planning, status
+from slurmoperator.nodesets.plan import planning, status
+from slurmoperator.nodesets.plan.admission import admit
 from slurmoperator.nodesets.plan.look import Objection
 from slurmoperator.nodesets.plan.placing import HOST_ANNOTATION
 from slurmoperator.nodesets.preparation import NodeSetPreparation
@@ -118,8 +119,7 @@ class NodeSetLoop(Keys[str]):
 
     async def _reconcile(self, watched: WatchedNodeSet, parsed: NodeSetObject) -> timedelta | None:
         neighbours = self._gathering.neighbours(parsed)
-        conf = admission.in_force(parsed, neighbours.trial)
-        refusal = admission.refusal(parsed, neighbours.others)
+        conf, refusal = admit(parsed, neighbours.trial, neighbours.others)
         node_set, pods = conf.node_set, neighbours.pods
         if parsed.metadata.deletion_timestamp is not None:
             if watched.is_orphaning or not NODE_SET.has_finalizer(watched):

@@ -17,10 +17,15 @@ _LONGEST: Final = 200
 _PENDING: Final = "slurmctld has not checked it yet"
 
 
-def refusal(node_set: NodeSetObject, others: Iterable[NodeSetObject]) -> Objection | None:
-    """Return why a NodeSet gets no workers, from its specification and the other NodeSets of its Slurm; None if it is being deleted."""
-    if node_set.metadata.deletion_timestamp is not None:
-        return None
+def admit(
+    node_set: NodeSetObject, trial: ConfTrial | None, others: Iterable[NodeSetObject]
+) -> tuple[ConfInForce, Objection | None]:
+    """Return the `extraConf` that workers get, and why there are none because of it or of the other NodeSets of its Slurm."""
+    is_leaving = node_set.metadata.deletion_timestamp is not None
+    return in_force(node_set, trial), None if is_leaving else _refusal(node_set, others)
+
+
+def _refusal(node_set: NodeSetObject, others: Iterable[NodeSetObject]) -> Objection | None:
     try:
         if is_on_nodes(node_set):
             placing.constraints_of(node_set)

@@ -3,7 +3,8 @@
 from typing import Final
 
 from slurmoperator.nodesets import names
-from slurmoperator.nodesets.plan import admission, planning, status
+from slurmoperator.nodesets.plan import planning, status
+from slurmoperator.nodesets.plan.admission import admit
 from slurmoperator.nodesets.plan.look import NodeSetFacts, Outcome
 from slurmoperator.nodesets.plan.planning import (
     CreateWorkers,
@@ -36,12 +37,11 @@ OUTCOMES: Final = (
 
 
 def a_node_set_is_admitted_or_refused_with_a_reason(facts: NodeSetFacts) -> None:
-    refusal = admission.refusal(facts.node_set, facts.others)
+    admitted = admit(facts.node_set, None, facts.others)
 
-    assert refusal == admission.refusal(facts.node_set, facts.others)
+    assert admitted == admit(facts.node_set, None, facts.others)
+    _, refusal = admitted
     assert refusal is None or (refusal.text and not facts.is_leaving)
-    conf = admission.in_force(facts.node_set, None)
-    assert conf == admission.in_force(facts.node_set, None)
 
 
 def there_is_one_plan_and_one_status_for_any_facts(facts: NodeSetFacts) -> None:
