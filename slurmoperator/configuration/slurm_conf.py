@@ -264,18 +264,17 @@ def _partition_faults(inputs: ConfigurationInputs) -> Iterator[Fault]:
     names = {node_set.slurm_name for node_set in inputs.node_sets}
     owners: dict[str, str] = {}
     for node_set in inputs.sorted_node_sets:
-        partition = node_set.spec.partition
-        if partition and partition.enabled:
-            at = f"NodeSet {node_set.metadata.name} spec.partition.config"
-            owners[node_set.slurm_name] = f"NodeSet {node_set.metadata.name}"
-            config = partition.config or ""
-            line_text = f"PartitionName={node_set.slurm_name} {config}"
-            yield from (
-                Fault(at, fault.message) for fault in checking.check("slurm.conf", line_text, at)
-            )
-            if any(word.lower().startswith("nodes=") for word in config.split()):
-                text = "Nodes is always the NodeSet itself: add another partition to extraConf"
-                yield Fault(at, text)
+        partition, label = node_set.spec.partition, f"NodeSet {node_set.metadata.name}"
+        if partition is None or not partition.enabled:
+            continue
+        owners[node_set.slurm_name] = label
+        at, config = f"{label} spec.partition.config", partition.config or ""
+        line_text = f"PartitionName={node_set.slurm_name} {config}"
+        for fault in checking.check("slurm.conf", line_text, at):
+            yield Fault(at, fault.message)
+        if any(word.lower().startswith("nodes=") for word in config.split()):
+            text = "Nodes is always the NodeSet itself: add another partition to extraConf"
+            yield Fault(at, text)
     extra = tuple(lines.read(inputs.controller.spec.extra_conf))
     known = names | {line.settings[0].value for line in extra if _begins(line, "nodeset")}
     has_nodes = any(_begins(line, "nodename") for line in extra)

@@ -38,7 +38,6 @@ from slurmoperator.rendering.leftovers import leftovers
 from slurmoperator.rendering.loginset import login_set_bodies
 from slurmoperator.rendering.restapi import restapi_bodies
 from slurmoperator.rendering.token import token_body, token_faults, token_secret
-from slurmruntime.model.objects import JsonObject
 from slurmruntime.values.faults import Fault, Refusal, require_none
 
 _NEXT: Final = timedelta(seconds=1)
@@ -100,48 +99,42 @@ def _of_controller(facts: ControllerFacts) -> PartPlan:
             None if facts.last is None else facts.last.files,
         )
     )
-    step, ring_refusal = 0, ""
+    part_plan = PartPlan(
+        is_blocked=True,
+        configured=configuration.refused,
+        kept_partitions=configuration.kept_partitions,
+        follow=configuration.follow,
+    )
+    files = configuration.files or (facts.in_force.files if facts.in_force else None)
+    if files is None:
+        return part_plan
+    user_lines = () if blocking else refusals.user_lines(inputs)
+    verdict = trials.of_slurmctld(facts, files, node_sets, user_lines)
+    configured = configuration.refused or verdict.refused
+    part_plan = replace(part_plan, configured=configured, verdict=verdict)
     try:
         step = rotation.usable_step(facts.ring)
     except Refusal as refusal:
-        ring_refusal = refusal.text
+        return replace(part_plan, refused=refusal.text)
     keys = naming.still_needed(naming.key_references(part.spec), step)
-    files = configuration.files or (facts.in_force.files if facts.in_force else None)
-    if files is None:
-        return PartPlan(
-            is_blocked=True,
-            keys=keys,
-            configured=configuration.refused,
-            follow=configuration.follow,
-        )
-    user_lines = () if blocking else refusals.user_lines(inputs)
-    verdict = trials.of_slurmctld(facts, files, node_sets, user_lines)
-    bodies: tuple[JsonObject, ...] = ()
-    if not ring_refusal:
-        bodies = controller_bodies(
-            part,
-            verdict.served.files,
-            facts.site,
-            wanted=verdict.desired,
-            is_proven=verdict.served.is_proven,
-            key_step=step,
-        )
-    key = None
-    if facts.rotation is not None and not ring_refusal:
-        key = rotation.decide(facts.rotation)
-    return PartPlan(
-        refused=ring_refusal,
-        is_blocked=bool(ring_refusal),
-        bodies=bodies,
+    key = None if facts.rotation is None else rotation.decide(facts.rotation)
+    rendered = controller_bodies(
+        part,
+        verdict.served.files,
+        facts.site,
+        wanted=verdict.desired,
+        is_proven=verdict.served.is_proven,
+        key_step=step,
+    )
+    return replace(
+        part_plan,
+        is_blocked=False,
+        bodies=rendered,
         keys=keys,
         are_keys_used=_are_used(keys, facts.used_secrets),
-        configured=configuration.refused or verdict.refused,
-        verdict=verdict,
-        kept_partitions=configuration.kept_partitions,
-        follow=configuration.follow,
-        ring=None if ring_refusal else facts.ring,
+        ring=facts.ring,
         rotation=key,
-        due=None if ring_refusal else _due(facts, verdict, key),
+        due=_due(facts, verdict, key),
     )
 
 
@@ -168,32 +161,25 @@ def _of_accounting(facts: AccountingFacts) -> PartPlan:
     part, site = facts.part, facts.site
     step = rotation.usable_step(facts.ring)
     keys = naming.still_needed(naming.key_references(part.spec), step)
-    are_used = _are_used(keys, facts.used_secrets)
+    part_plan = PartPlan(keys=keys, are_keys_used=_are_used(keys, facts.used_secrets))
     storage = part.spec.storage_config
     if part.spec.external or storage is None:
-        bodies = accounting_bodies(part, "", site, key_step=step)
-        return PartPlan(bodies=bodies, keys=keys, are_keys_used=are_used)
-    password = _text(
-        facts.password,
-        storage.password_key_ref,
-        "spec.storageConfig.passwordKeyRef",
-        "database password",
-    )
+        return replace(part_plan, bodies=accounting_bodies(part, "", site, key_step=step))
+    reference, at = storage.password_key_ref, "spec.storageConfig.passwordKeyRef"
+    password = _text(facts.password, reference, at, "database password")
     desired = slurmdbd_conf.file(part, password)
     verdict = trials.of_slurmdbd(facts, desired, slurmdbd_conf.user_lines(part))
-    served = verdict.served
     rendered = accounting_bodies(
         part,
         password,
         site,
-        in_force=served.files,
-        is_proven=served.is_proven,
+        in_force=verdict.served.files,
+        is_proven=verdict.served.is_proven,
         key_step=step,
     )
-    return PartPlan(
+    return replace(
+        part_plan,
         bodies=rendered,
-        keys=keys,
-        are_keys_used=are_used,
         configured=verdict.refused,
         verdict=verdict,
         due=trials.POLL_INTERVAL if verdict.is_pending else None,
@@ -242,17 +228,15 @@ def _of_token(facts: TokenFacts) -> PartPlan:
     """Return the plan of a Token: one that is still good stays, so that nothing is written until a new one is due."""
     part, spec = facts.part, facts.part.spec
     lifetime_s = token_policy.lifetime_s(spec.lifetime)
+    namespace, user = part.metadata.namespace, spec.username
     allowed = token_policy.faults(
-        facts.policy,
-        namespace=part.metadata.namespace,
-        username=spec.username,
-        lifetime_s=lifetime_s,
+        facts.policy, namespace=namespace, username=user, lifetime_s=lifetime_s
     )
     require_none((*allowed, *token_faults(part)))
     key = _signing_key(facts)
     encoded = (facts.current or {}).get(token_secret(part).key)
     current = (secrets.decode(encoded or "") or b"").decode(errors="replace")
-    request = TokenRequest(user=spec.username, lifetime_s=lifetime_s, is_renewed=spec.refresh)
+    request = TokenRequest(user=user, lifetime_s=lifetime_s, is_renewed=spec.refresh)
     signed = tokens.keep_or_sign(request, current, key, now=facts.now)
     return PartPlan(bodies=(token_body(part, signed.token),), token=signed, due=signed.due)
 
