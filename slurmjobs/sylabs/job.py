@@ -11,7 +11,7 @@ from slurmjobs.objects.spec import SlurmJobSpec
 from slurmjobs.objects.status import SlurmJobStatus
 from slurmjobs.sylabs import translation
 from slurmjobs.sylabs.site import SylabsSite
-from slurmjobs.sylabs.spec import ContainerSpec, SlurmSpec, SylabsInputs, WlmSpec
+from slurmjobs.sylabs.spec import ContainerSpec, SlurmSpec, WlmSpec
 from slurmjobs.sylabs.translation import OldSpec
 from slurmruntime.crd.fields import ObjectStruct
 from slurmruntime.crd.metadata import ObjectMetadata
@@ -51,7 +51,6 @@ class TranslatedJob(SlurmJobObject, frozen=True, kw_only=True):
     warnings: tuple[Fault, ...] = ()
     places: dict[str, str] = msgspec.field(default_factory=dict)
     """Path in our spec → the path in the object."""
-    inputs: SylabsInputs | None = None
 
     @override
     def status_body(self, status: SlurmJobStatus) -> dict[str, object]:
@@ -95,5 +94,4 @@ class SylabsResource(JobResource):
             only_rule=translated.only_rule,
             warnings=tuple(translated.warnings),
             places=translated.places,
-            inputs=translated.inputs,
         )

@@ -19,7 +19,6 @@ from slurmjobs.sylabs.spec import (
     Mount,
     SlurmSpec,
     SshAccess,
-    SylabsInputs,
     SylabsResults,
     WlmSpec,
 )
@@ -48,7 +47,6 @@ class Translation:
     """Path in our spec → the corresponding path in theirs."""
     only_rule: str = ""
     """The only policy rule that it may run under; "" for any."""
-    inputs: SylabsInputs | None = None
     faults: list[Fault] = field(default_factory=list)
     warnings: list[Fault] = field(default_factory=list)
 
@@ -101,7 +99,6 @@ def _slurm(spec: SlurmSpec, metadata: ObjectMetadata, site: SylabsSite, draft: T
 
 
 def _wlm(spec: WlmSpec, draft: Translation) -> None:
-    draft.inputs = spec.prepare
     if spec.prepare is not None:
         draft.faults += _volume_faults("spec.prepare", spec.prepare.mount)
         draft.faults.append(

@@ -46,7 +46,6 @@ class _ContainerStatus(ObjectStruct, frozen=True):
 
 
 class _PodCondition(ObjectStruct, frozen=True):
-    type: str = ""
     status: str = ""
     message: str = ""
 
