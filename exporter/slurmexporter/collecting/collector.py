@@ -52,7 +52,10 @@ class Collector:
         self.pace = Pace()
         self._sources = Sources(slurm, settings, journal)
         self._jobs = JobCollector(slurm, settings, journal)
-        self._reads: dict[str, Read] = {"jobs": self._read_jobs, **self._sources.all()}
+        self._reads: dict[str, Read] = {
+            "jobs": lambda: self._jobs.read(pace=self.pace.factor),
+            **self._sources.all(),
+        }
         if settings.has_efficiency:
             tally = self._jobs.table.tally
             top = settings.limits.top_accounts
@@ -143,9 +146,6 @@ class Collector:
         self.pace = adapt(self.pace, seconds=took_s, threads=threads, most=most)
         if self.pace.factor != before:
             _LOG.info("polling at %g times the interval: %s", self.pace.factor, self.pace.reason)
-
-    async def _read_jobs(self) -> object:
-        return await self._jobs.read(pace=self.pace.factor)
 
     async def _read_reasons(self) -> None:
         factor = self.pace.factor

@@ -1,15 +1,15 @@
 """How much of their allocations ended jobs used, from their records in slurmdbd; one request per job."""
 
+import copy
 from collections.abc import Sequence
 from typing import Final
 
 from slurmclient import Client, NotFound, SlurmError
 from slurmclient.models import AccountedJob, Tres
 from slurmexporter.families.picture import Efficiency
-from slurmexporter.jobtable.tally import RATIO_BOUNDS, Tally
+from slurmexporter.jobtable.tally import Tally
 from slurmexporter.readings.job import Job, elapsed_s
 from slurmexporter.text.budget import Admission
-from slurmexporter.text.family import Histogram
 
 _US: Final = 1e-6
 _ROUND: Final = 50
@@ -44,14 +44,7 @@ class EfficiencyCollector:
                 record = None
             self._tally.ended.popleft()
             self._add(job, record)
-        efficiency = self._efficiency
-        return Efficiency(
-            cpu={name: histogram.copy() for name, histogram in efficiency.cpu.items()},
-            memory={name: histogram.copy() for name, histogram in efficiency.memory.items()},
-            wasted_cpu_s=dict(efficiency.wasted_cpu_s),
-            wasted_memory_byte_s=dict(efficiency.wasted_memory_byte_s),
-            skipped=efficiency.skipped,
-        )
+        return copy.deepcopy(self._efficiency)
 
     def _add(self, job: Job, record: AccountedJob | None) -> None:
         ran_s = elapsed_s(job, job.end_s)
@@ -64,24 +57,14 @@ class EfficiencyCollector:
         totals = [step.time.total for step in record.steps]
         used_s = sum(total.seconds + total.microseconds * _US for total in totals)
         held_s = job.cpus * ran_s
-        _histogram(efficiency.cpu, partition).observe(used_s / held_s)
-        _grow(efficiency.wasted_cpu_s, account, max(0.0, held_s - used_s))
+        efficiency.cpu[partition].observe(used_s / held_s)
+        efficiency.wasted_cpu_s[account] += max(0.0, held_s - used_s)
         if job.memory_bytes:
             peak = max((memory(step.tres.requested.max) for step in record.steps), default=0)
-            _histogram(efficiency.memory, partition).observe(peak / job.memory_bytes)
-            _grow(
-                efficiency.wasted_memory_byte_s, account, max(0.0, job.memory_bytes - peak) * ran_s
-            )
+            efficiency.memory[partition].observe(peak / job.memory_bytes)
+            efficiency.wasted_memory_byte_s[account] += max(0.0, job.memory_bytes - peak) * ran_s
 
 
 def memory(tres: Sequence[Tres]) -> float:
     """Return the memory in a step's resources, in bytes."""
     return sum(resource.count for resource in tres if resource.type == "mem")
-
-
-def _histogram(histograms: dict[str, Histogram], name: str) -> Histogram:
-    return histograms.setdefault(name, Histogram.of(RATIO_BOUNDS))
-
-
-def _grow(amounts: dict[str, float], name: str, amount: float) -> None:
-    amounts[name] = amounts.get(name, 0.0) + amount

@@ -154,7 +154,9 @@ def reservations(picture: Picture, _: Limits) -> Iterable[Metric]:
     """Return the reservations."""
     out = MetricBuilder()
     for reservation in picture.reservations or ():
-        out.add(RESERVATION, 1, reservation.name, *_words(reservation))
+        flags = ",".join(sorted(reservation.flags))
+        whose = reservation.partition, reservation.users, reservation.accounts
+        out.add(RESERVATION, 1, reservation.name, *whose, flags)
         RESERVATION_FIGURES.add(out, [reservation], reservation.name)
     return out
 
@@ -171,15 +173,6 @@ def efficiency(picture: Picture, _: Limits) -> Iterator[Metric]:
 
 def _stamp(moment: datetime | None) -> float:
     return moment.timestamp() if moment else 0
-
-
-def _words(reservation: Reservation) -> tuple[str, str, str, str]:
-    return (
-        reservation.partition,
-        reservation.users,
-        reservation.accounts,
-        ",".join(sorted(reservation.flags)),
-    )
 
 
 SHARING: Final = Chapter(

@@ -1,7 +1,9 @@
 """The latest readings of Slurm, from which all pages are rendered."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from slurmclient.models import (
     Association,
@@ -14,7 +16,7 @@ from slurmclient.models import (
     Share,
     Statistics,
 )
-from slurmexporter.jobtable.tally import Tally
+from slurmexporter.jobtable.tally import RATIO_BOUNDS, Tally
 from slurmexporter.readings.cells import Cell
 from slurmexporter.readings.job import Job
 from slurmexporter.readings.node import PartitionView, SlurmNode
@@ -57,14 +59,18 @@ class AccountingReading:
     statistics: DatabaseStatistics
 
 
+def _ratios() -> dict[str, Histogram]:
+    return defaultdict(partial(Histogram.of, RATIO_BOUNDS))
+
+
 @dataclass(slots=True, kw_only=True)
 class Efficiency:
     """How much of their allocations ended jobs used; grows until the exporter restarts."""
 
-    cpu: dict[str, Histogram] = field(default_factory=dict)
-    memory: dict[str, Histogram] = field(default_factory=dict)
-    wasted_cpu_s: dict[str, float] = field(default_factory=dict)
-    wasted_memory_byte_s: dict[str, float] = field(default_factory=dict)
+    cpu: dict[str, Histogram] = field(default_factory=_ratios)
+    memory: dict[str, Histogram] = field(default_factory=_ratios)
+    wasted_cpu_s: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    wasted_memory_byte_s: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     skipped: int = 0
 
 

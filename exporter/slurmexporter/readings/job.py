@@ -37,9 +37,7 @@ class JobView(Model, frozen=True):
     state_reason: str = ""
     dependency: str = ""
     hold: bool = False
-    nodes: str = ""
     node_count: Number = None
-    max_nodes: Number = None
     cpus: Number = None
     submit_time: Number = None
     eligible_time: Number = None
@@ -76,13 +74,11 @@ class Job(Struct, frozen=True):
     """Why it is pending; "" if it is not."""
     is_held: bool
     has_dependency: bool
-    node_list: str
     cpus: float
     """Allocated or, while pending, requested; the same for the other resources."""
     gpus: float
     memory_bytes: float
     nodes: float
-    max_nodes: float
     submit_s: float
     eligible_s: float
     start_s: float
@@ -123,7 +119,6 @@ def job_of(view: JobView) -> Job:
     end_s = _finite(view.end_time) if state in ENDED else 0.0
     held = tres.amounts(view.tres_req_str if is_waiting else view.tres_alloc_str)
     base = int(view.array_job_id or view.het_job_id or view.job_id)
-    nodes = held.get("node", _finite(view.node_count))
     return Job(
         base=str(base),
         key=_key(view, base),
@@ -140,12 +135,10 @@ def job_of(view: JobView) -> Job:
         reason=view.state_reason if is_waiting else "",
         is_held=view.hold,
         has_dependency=bool(view.dependency),
-        node_list=view.nodes,
         cpus=held.get("cpu", _finite(view.cpus) if is_waiting else 0.0),
         gpus=tres.gpus(held),
         memory_bytes=held.get("mem", 0.0),
-        nodes=nodes,
-        max_nodes=_finite(view.max_nodes) or nodes,
+        nodes=held.get("node", _finite(view.node_count)),
         submit_s=_finite(view.submit_time),
         eligible_s=_finite(view.eligible_time),
         # Slurm gives a job that was cancelled while pending a start time, too, but no resources.

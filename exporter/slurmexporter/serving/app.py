@@ -48,9 +48,8 @@ class Server:
         """Return the application with all its paths."""
         app = web.Application()
         app.router.add_get("/", self._index)
-        app.router.add_get("/livez", self._live)
-        app.router.add_get("/readyz", self._ready)
-        app.router.add_get("/healthz", self._ready)
+        for path in ("/livez", "/readyz", "/healthz"):
+            app.router.add_get(path, self._ok)
         app.router.add_get("/metrics", self._metrics(self._settings.names))
         app.router.add_get("/metrics/exporter", self._metrics(""))
         for name in (*catalogue.NAMES, *catalogue.NATIVE_PAGES):
@@ -94,10 +93,7 @@ class Server:
         )
         return render(metrics, max_series=_MOST)
 
-    async def _live(self, _: web.Request) -> web.Response:
-        return web.Response(text="ok\n")
-
-    async def _ready(self, _: web.Request) -> web.Response:
+    async def _ok(self, _: web.Request) -> web.Response:
         """Ready means able to answer scrapes; whether Slurm is up is for the metrics to say."""
         return web.Response(text="ok\n")
 
@@ -105,17 +101,15 @@ class Server:
         names = ("", "/exporter", *(f"/{name}" for name in catalogue.NAMES))
         links = "".join(f'<li><a href="/metrics{name}">/metrics{name}</a></li>' for name in names)
         ages_s = self._latest.ages_s()
-        rows = "".join(
-            f"<tr><td>{source}</td><td>{ages_s[source]:.0f} s</td>"
-            f"<td>{html.escape(self._journal.last_error.get(source) or 'ok')}</td></tr>"
-            if source in ages_s
-            else f"<tr><td>{source}</td><td>never</td>"
-            f"<td>{html.escape(self._journal.last_error.get(source, ''))}</td></tr>"
-            for source in self._collector.sources
-        )
+        rows = "".join(self._row(source, ages_s.get(source)) for source in self._collector.sources)
         text = (
             f"<!doctype html><title>slurm-exporter</title><h1>slurm-exporter {self._version}</h1>"
             f"<ul>{links}</ul>"
             f"<table><tr><th>source<th>age<th>last reading</tr>{rows}</table>"
         )
         return web.Response(text=text, content_type="text/html")
+
+    def _row(self, source: str, age_s: float | None) -> str:
+        age = "never" if age_s is None else f"{age_s:.0f} s"
+        error = self._journal.last_error.get(source) or ("" if age_s is None else "ok")
+        return f"<tr><td>{source}</td><td>{age}</td><td>{html.escape(error)}</td></tr>"
