@@ -38,6 +38,34 @@ class HeaderWords:
     characters: int = 0
     """Of all directives so far."""
 
+    def fault(self, line: int, message: str) -> None:
+        """Add a fault."""
+        self.faults.append(Fault(where(line), message))
+
+    def warn(self, line: int, message: str) -> None:
+        """Add a warning, unless there are many."""
+        if len(self.warnings) < _MOST_WARNINGS:
+            self.warnings.append(Fault(where(line), message))
+
+    def is_full(self, line: int, text: str) -> bool:
+        """Count the characters of a directive; if they are too many, add the fault."""
+        self.characters += len(text)
+        if self.characters <= LONGEST_HEADER:
+            return False
+        self.fault(line, f"the directives up to here have more than {LONGEST_HEADER} characters")
+        return True
+
+    def add(self, line: int, text: str) -> None:
+        """Add the words of one directive."""
+        if len(text) > LONGEST_DIRECTIVE:
+            self.fault(line, f"the directive is longer than {LONGEST_DIRECTIVE} characters")
+            return
+        try:
+            room = MOST_WORDS - len(self.words)
+            self.words += [HeaderWord(word, line) for word in islice(words.split(text), room)]
+        except UnreadableLine as error:
+            self.fault(line, f"{error}")
+
 
 def lines(script: str) -> Iterator[tuple[int, str]]:
     """Yield the first `MOST_LINES` lines with their numbers, from 1; long lines are cut off."""
@@ -64,32 +92,30 @@ def header(script: str) -> HeaderWords:
         rest = _after_magic_word(line)
         if rest is None:
             ended = ended or _COMMAND.match(line) is not None
-            _remark(result, number, line)
+            if line[:40].lstrip(BLANKS).startswith("#") and _MISTAKEN.match(line[:80]):
+                text = "sbatch reads this as a comment: a directive begins with #SBATCH in column 1"
+                result.warn(number, text)
             continue
         if ended:
-            _warn(result, number, "this directive comes after the first command: it has no effect")
+            result.warn(number, "this directive comes after the first command: it has no effect")
             continue
-        if _is_too_much(result, number, rest):
+        if result.is_full(number, rest):
             break
         if line.startswith("#SLURM"):
-            _warn(result, number, "write #SBATCH instead of #SLURM")
+            result.warn(number, "write #SBATCH instead of #SLURM")
         if words.starts_component(rest):
-            result.faults.append(
-                Fault(
-                    where(number),
-                    "heterogeneous jobs (hetjob) are not supported: submit one job for each component",
-                )
+            text = (
+                "heterogeneous jobs (hetjob) are not supported: submit one job for each component"
             )
+            result.fault(number, text)
             break
-        add(result, number, rest)
+        result.add(number, rest)
     else:
         if not ended and _has_more_lines(script):
-            result.faults.append(
-                Fault(
-                    where(MOST_LINES),
-                    f"there is no command in the first {MOST_LINES} lines, and no more are read: move comments behind"
-                    " the first command",
-                )
+            result.fault(
+                MOST_LINES,
+                f"there is no command in the first {MOST_LINES} lines, and no more are read: move comments behind"
+                " the first command",
             )
     return result
 
@@ -107,9 +133,9 @@ def foreign(script: str, magic_word: str) -> HeaderWords | None:
         if line.startswith(magic_word):
             result = result or HeaderWords()
             rest = line[len(magic_word) :]
-            if _is_too_much(result, number, rest):
+            if result.is_full(number, rest):
                 break
-            add(result, number, rest)
+            result.add(number, rest)
             continue
         others += not line.startswith("#")
         if others > 100:  # noqa: PLR2004  # sbatch's own number
@@ -117,34 +143,8 @@ def foreign(script: str, magic_word: str) -> HeaderWords | None:
     else:
         if _has_more_lines(script):
             result = result or HeaderWords()
-            result.faults.append(
-                Fault(where(MOST_LINES), f"{magic_word} lines are not read beyond this line")
-            )
+            result.fault(MOST_LINES, f"{magic_word} lines are not read beyond this line")
     return result
-
-
-def add(result: HeaderWords, number: int, text: str) -> None:
-    """Add the words of one directive."""
-    if len(text) > LONGEST_DIRECTIVE:
-        result.faults.append(
-            Fault(where(number), f"the directive is longer than {LONGEST_DIRECTIVE} characters")
-        )
-        return
-    try:
-        room = MOST_WORDS - len(result.words)
-        result.words += [HeaderWord(word, number) for word in islice(words.split(text), room)]
-    except UnreadableLine as error:
-        result.faults.append(Fault(where(number), f"{error}"))
-
-
-def _is_too_much(result: HeaderWords, number: int, text: str) -> bool:
-    """Check whether the header is too long, and add the fault if so."""
-    result.characters += len(text)
-    if result.characters <= LONGEST_HEADER:
-        return False
-    why = f"the directives up to here have more than {LONGEST_HEADER} characters"
-    result.faults.append(Fault(where(number), why))
-    return True
 
 
 def _has_more_lines(script: str) -> bool:
@@ -156,17 +156,3 @@ def _after_magic_word(line: str) -> str | None:
         if line.startswith(magic_word):
             return line[len(magic_word) :]
     return None
-
-
-def _remark(result: HeaderWords, number: int, line: str) -> None:
-    if line[:40].lstrip(BLANKS).startswith("#") and _MISTAKEN.match(line[:80]):
-        _warn(
-            result,
-            number,
-            "sbatch reads this as a comment: a directive begins with #SBATCH in column 1",
-        )
-
-
-def _warn(result: HeaderWords, number: int, message: str) -> None:
-    if len(result.warnings) < _MOST_WARNINGS:
-        result.warnings.append(Fault(where(number), message))
