@@ -50,6 +50,14 @@ class Translation:
     faults: list[Fault] = field(default_factory=list)
     warnings: list[Fault] = field(default_factory=list)
 
+    def fault(self, where: str, message: str) -> None:
+        """Add a fault of their field at this path."""
+        self.faults.append(Fault(where, message))
+
+    def warn(self, where: str, message: str) -> None:
+        """Add a warning about their field at this path."""
+        self.warnings.append(Fault(where, message))
+
     def choose(self, option: str, value: str | int, where: str) -> None:
         """Set an option that their field at this path asks for."""
         self.options[option] = value
@@ -77,23 +85,17 @@ def translate(spec: OldSpec, metadata: ObjectMetadata, site: SylabsSite) -> Tran
 
 def _slurm(spec: SlurmSpec, metadata: ObjectMetadata, site: SylabsSite, draft: Translation) -> None:
     for name in spec.resources:
-        draft.warnings.append(
-            Fault(
-                f"spec.resources[{shortened(name, 128)}]",
-                "it has no effect: Slurm counts what the script requests (#SBATCH)",
-            )
+        draft.warn(
+            f"spec.resources[{shortened(name, 128)}]",
+            "it has no effect: Slurm counts what the script requests (#SBATCH)",
         )
     if spec.pod_security_context:
-        draft.warnings.append(
-            Fault(
-                "spec.podSecurityContext",
-                "it has no effect: no pod runs the job, and the policy says whose job it is",
-            )
+        draft.warn(
+            "spec.podSecurityContext",
+            "it has no effect: no pod runs the job, and the policy says whose job it is",
         )
     if spec.time_limit is not None:
-        draft.warnings.append(
-            Fault("spec.timeLimit", "it has no effect, and never had: write #SBATCH --time")
-        )
+        draft.warn("spec.timeLimit", "it has no effect, and never had: write #SBATCH --time")
     if spec.ssh:
         draft.only_rule = _ssh(spec.ssh, metadata, site, draft.faults)
 
@@ -101,12 +103,10 @@ def _slurm(spec: SlurmSpec, metadata: ObjectMetadata, site: SylabsSite, draft: T
 def _wlm(spec: WlmSpec, draft: Translation) -> None:
     if spec.prepare is not None:
         draft.faults += _volume_faults("spec.prepare", spec.prepare.mount)
-        draft.faults.append(
-            Fault(
-                "spec.prepare",
-                "slurm-bridge does not copy files before a job yet, and without them the job would do something else: "
-                "put the files on the cluster and leave this out",
-            )
+        draft.fault(
+            "spec.prepare",
+            "slurm-bridge does not copy files before a job yet, and without them the job would do something else: "
+            "put the files on the cluster and leave this out",
         )
 
 
@@ -117,11 +117,9 @@ def _results(results: SylabsResults | None, site: SylabsSite, draft: Translation
     target = site.target(results.mount)
     if target is None or site.output is None:
         setting = "sylabs.output_claim" if site.output is None else "sylabs.volumes"
-        draft.warnings.append(
-            Fault(
-                "spec.results",
-                f"they are not copied and stay on the cluster until an administrator sets where to ({setting})",
-            )
+        draft.warn(
+            "spec.results",
+            f"they are not copied and stay on the cluster until an administrator sets where to ({setting})",
         )
         return
     draft.results = (JobResult(source=results.source, to=target),)
@@ -153,7 +151,7 @@ def _select(labels: Labels, script: str | None, site: SylabsSite, draft: Transla
     for name, value in labels.items():
         where = f"spec.nodeSelector[{shortened(name, 128)}]"
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            draft.faults.append(Fault(where, "expected text or a number"))
+            draft.fault(where, "expected text or a number")
             continue
         text = label_value(value)
         label = f"{name}={text}"
@@ -162,12 +160,10 @@ def _select(labels: Labels, script: str | None, site: SylabsSite, draft: Transla
         elif name == _PARTITION:
             draft.choose("partition", text, where)
         elif label not in _ALWAYS:
-            draft.warnings.append(
-                Fault(
-                    where,
-                    f"it has no effect: it selected Sylabs' virtual nodes, and {shortened(label, 256)} means nothing to Slurm; "
-                    "write #SBATCH --constraint, or ask an administrator to map it to a node feature (sylabs.constraints)",
-                )
+            draft.warn(
+                where,
+                f"it has no effect: it selected Sylabs' virtual nodes, and {shortened(label, 256)} means nothing to Slurm; "
+                "write #SBATCH --constraint, or ask an administrator to map it to a node feature (sylabs.constraints)",
             )
     if wanted:
         # Not earlier: objects are decoded wherever they are watched, and most have no such label.
