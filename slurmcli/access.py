@@ -45,11 +45,9 @@ class Access:
 
         Half an answer is better than none: what Kubernetes knows is shown regardless.
         """
-        return (
-            None
-            if self.slurm is None
-            else await _or_none(queue.listing(self.slurm, on_unreadable=_warn))
-        )
+        if self.slurm is None:
+            return None
+        return await _or_none(queue.listing(self.slurm, on_unreadable=_warn))
 
     async def slurm_nodes(self) -> "tuple[SlurmNodeFacts, ...] | None":
         """Read all Slurm nodes; None as above."""

@@ -16,7 +16,6 @@ class Option:
     help: str | None = None
     metavar: str | None = None
     envvar: str | None = None
-    """The environment variable that is used if the option is not given."""
     show_default: str | bool = True
     """What the help shows as default, if not the value itself."""
 

@@ -33,7 +33,6 @@ class Collector:
     """A collector as the API server has it."""
 
     run: str
-    """The run of the job that it belongs to: `run_of`."""
     number: int
     """The number of the try, from 1."""
     is_over: bool = False
@@ -44,7 +43,6 @@ class Collector:
     ended_at: datetime | None = None
     """Set by the kubelet when it ends."""
     account: Account | None = None
-    """The user it copies as."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

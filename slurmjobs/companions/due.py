@@ -61,7 +61,6 @@ class LogCompanion:
     """A companion as the API server has it."""
 
     job_id: str
-    """The Slurm job that it follows."""
     ended: str = ""
     """The exit code that it was given; "" before that."""
     is_over: bool = False

@@ -14,7 +14,6 @@ from slurmjobs.objects.status import ArrayTasks
 JobWord = Literal["Succeeded", "Failed"]
 
 DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
-"""The reason if `activeDeadlineSeconds` had passed."""
 
 NEVER_RUNNABLE: Final = "NeverRunnable"
 """The reason if Slurm accepted the job and found at its next scheduling pass that no node could ever run it."""
@@ -51,7 +50,6 @@ ENDS: Mapping[JobEnd, tuple[str, str]] = MappingProxyType(
         JobEnd.BOOT_FAIL: ("BootFail", "ended because one of its nodes did not boot"),
     }
 )
-"""The reason and the text for each of Slurm's end states."""
 
 _NOT_OPENED: Final = 53
 """Slurm's "signal" if slurmstepd could not open the job's output or enter its directory: no line of the script ran."""

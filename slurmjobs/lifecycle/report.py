@@ -22,7 +22,6 @@ _LONGEST_CONDITION = 512
 """Bytes of a condition's message; the status's own message may be longer."""
 _LONGEST_FAILED = 1000
 _MOST_FAILED = 500
-"""The most failed tasks that are named."""
 _CUT = "…"
 
 CONDITIONS = ("Submitted", "Running", "Suspended", "ResultsCollected", "Complete", "Failed")

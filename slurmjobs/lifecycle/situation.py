@@ -40,7 +40,6 @@ class SubmissionFailure:
     """CamelCase: `SubmitRefused` (by Slurm), `PolicyRefused`, `NamespaceNotEnabled`, `ScriptInvalid` …"""
     text: str
     attempts: int
-    """Failures in a row, at least 1."""
     at: datetime
     is_final: bool = False
     """No change that is possible would make it work: the SlurmJob has failed."""
@@ -69,7 +68,6 @@ class JobFacts:
 
     job: SlurmJobObject
     seen: JobsView[BatchJob]
-    """Its jobs in Slurm, of all attempts."""
     now: datetime
     since: datetime | None = None
     """When this process first saw it in this cell of the table; None means now."""
@@ -106,7 +104,6 @@ class ObjectCase:
     facts: JobFacts
     policy: JobPolicy
     attempt: int
-    """The number of the present attempt, from 1."""
 
     @property
     def object(self) -> SlurmJobObject:

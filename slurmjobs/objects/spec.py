@@ -227,7 +227,6 @@ FIXED: Final = (
     "results",
     "managedBy",
 )
-"""The immutable fields."""
 
 SPEC_RULES: Final = (
     rule("has(self.script) != has(self.scriptFrom)", "expected either script or scriptFrom"),
@@ -238,4 +237,3 @@ SPEC_RULES: Final = (
     ),
     *(rule(unchanged(field), SUBMITTED_ONCE, path=f".{field}") for field in FIXED),
 )
-"""Rules about several fields of the spec."""

@@ -52,7 +52,6 @@ class JobSources:
     """What is watched, and the queue that it fills."""
 
     objects: JobCaches
-    """All SlurmJobs."""
     pods: Cache[Pod]
     """Pods that SlurmJobs may depend on."""
     queue: WorkQueue[WorkloadKey]

@@ -34,7 +34,6 @@ class BuildResult:
     """The job of a script, or its faults."""
 
     request: BatchRequest | None
-    """None if there are faults."""
     faults: Sequence[Fault]
     warnings: Sequence[Fault]
     options: OptionValues

@@ -48,7 +48,6 @@ class SbatchOption(Generic[T]):
 
 
 AnyOption: TypeAlias = SbatchOption[Any]
-"""An option whose type of value does not matter."""
 
 
 def _flag(name: str, letter: str = "") -> SbatchOption[bool]:
@@ -202,7 +201,6 @@ OPTIONS: Final[Sequence[AnyOption]] = (
     _ignored("wait", "it only makes sbatch wait for the end of the job", "W"),
     _ignored("wrap", _EARLY, takes=Takes.VALUE),
 )
-"""The table."""
 
 UMASK = SbatchOption("umask", form=numbers.UMASK)
 """Not an option of sbatch: `#PBS -W umask=` becomes this."""

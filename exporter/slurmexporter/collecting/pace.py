@@ -17,7 +17,6 @@ class Pace(Struct, frozen=True):
 
     factor: float = 1.0
     calm: int = 0
-    """Calm readings in a row."""
     reason: str = ""
 
 

@@ -67,7 +67,7 @@ class Passwords:
         self._waiting += 1
         try:
             async with self._turn:
-                expected = self._users.get(user, _NOBODYS)
+                expected = self._users.get(user, _NOBODYS).encode()
                 is_right = await asyncio.to_thread(_matches, password, expected)
         finally:
             self._waiting -= 1
@@ -77,13 +77,9 @@ class Passwords:
         return True
 
 
-def _matches(password: bytes, expected: str) -> bool:
-    return hmac.compare_digest(_hash(password, expected.encode()), expected.encode())
-
-
-def _hash(password: bytes, setting: bytes) -> bytes:
+def _matches(password: bytes, expected: bytes) -> bool:
     scratch = ctypes.create_string_buffer(_SCRATCH_BYTES)
-    return _library().crypt_r(password, setting, scratch) or b""
+    return hmac.compare_digest(_library().crypt_r(password, expected, scratch) or b"", expected)
 
 
 @cache

@@ -98,7 +98,6 @@ class WebConfig:
 
     tls: TlsRules | None
     headers: Mapping[str, str]
-    """Added to every response."""
     users: Mapping[str, str]
     """Hashes of passwords by user; empty if no password is asked for."""
     token_file: Path | None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from slurmexporter.door.passwords import NoBcrypt, Passwords
-from slurmexporter.door.web_config import Pem, TlsRules, UnusableWebConfig, WebConfig, parse
+from slurmexporter.door.web_config import TlsRules, UnusableWebConfig, WebConfig, parse
 
 POLL_S: Final = 1.0
 """Time between looks at the files. They must be the same at two looks before they count: who writes a file may
@@ -83,7 +83,10 @@ class WebFile:
         if config.tls:
             for pem in (config.tls.cert, config.tls.key, config.tls.client_ca):
                 if pem:
-                    contents[pem.field] = _pem(pem, self._file)
+                    name = f"{self._file}: {pem.field}"
+                    contents[pem.field] = (
+                        _content(pem.file, name) if pem.file else pem.text.encode()
+                    )
         if config.token_file:
             contents["bearer_token_file"] = _content(
                 config.token_file, f"{self._file}: bearer_token_file"
@@ -156,10 +159,6 @@ class WebFile:
                     f"{self._file}: {tls.client_ca.field} has no CA certificate: {error}"
                 ) from error
         return context
-
-
-def _pem(pem: Pem, file: Path) -> bytes:
-    return _content(pem.file, f"{file}: {pem.field}") if pem.file else pem.text.encode()
 
 
 def _content(file: Path, name: str) -> bytes:

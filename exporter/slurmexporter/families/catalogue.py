@@ -37,6 +37,5 @@ NAMES: Final[Mapping[str, tuple[Chapter, ...]]] = {
     "native": native.CHAPTERS,
     "vpenso": vpenso.CHAPTERS,
 }
-"""The name sets, by their names in `--names`."""
 NATIVE_PAGES: Final[Mapping[str, Chapter]] = {chapter.name: chapter for chapter in native.CHAPTERS}
 """slurmctld's own pages, by the last part of their path."""

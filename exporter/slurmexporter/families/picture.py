@@ -32,7 +32,6 @@ class JobsReading:
     at_s: float
     """When the states were read, seconds since 1970."""
     unread: int = 0
-    """Jobs of slurmctld that have not been read yet."""
     reason_age_s: float = 0.0
     """Age of the stalest reading of a pending job."""
     single: Sequence[Job] = ()

@@ -20,13 +20,7 @@ async def findings(slurm: Client) -> AsyncIterator[tuple[bool, str]]:
     parts = dialect.release.split(".")[:2]
     if tuple(int(part) for part in parts if part.isdecimal()) < _WRITTEN_FOR:
         yield False, f"Slurm {dialect.release}: the exporter needs 25.05 or later"
-    for name, read in _readings(slurm):
-        yield await _try(name, read)
-    yield await _privacy(slurm)
-
-
-def _readings(slurm: Client) -> tuple[tuple[str, Callable[[], Awaitable[object]]], ...]:
-    return (
+    for name, read in (
         ("slurmctld", slurm.ping),
         ("statistics", slurm.diag),
         ("jobs", slurm.jobs.states),
@@ -38,7 +32,9 @@ def _readings(slurm: Client) -> tuple[tuple[str, Callable[[], Awaitable[object]]
         ("slurmdbd", slurm.db.ping),
         ("limits of QOS", slurm.db.qos.list),
         ("limits of associations", slurm.db.associations.list),
-    )
+    ):
+        yield await _try(name, read)
+    yield await _privacy(slurm)
 
 
 async def _try(name: str, read: Callable[[], Awaitable[object]]) -> tuple[bool, str]:

@@ -37,9 +37,7 @@ class Cell(Struct):
     memory_bytes: float = 0
     nodes: float = 0
     most_nodes: float = 0
-    """The most nodes requested by one of them."""
     fewest_nodes: float = 0
-    """The fewest nodes requested by one of them."""
     oldest_s: float = 0
     """When the first of them became eligible or was submitted."""
 

@@ -44,7 +44,6 @@ JOB_FLAGS: Final = (
     "STOPPED",
 )
 NODE_STATES: Final = ("ALLOCATED", "DOWN", "ERROR", "FUTURE", "IDLE", "MIXED", "UNKNOWN")
-"""Base states of nodes; a node has one."""
 NODE_FLAGS: Final = (
     "BLOCKED",
     "CLOUD",

@@ -43,7 +43,6 @@ class Histogram:
     counts: list[int]
     """Observations by bucket, not cumulative; the last one is above all bounds."""
     total: float = 0.0
-    """The sum of all observations."""
 
     @classmethod
     def of(cls, bounds: Sequence[float]) -> "Histogram":

@@ -6,7 +6,6 @@ from typing import Final
 from slurmexporter.text.family import Family, Metric, Sample
 
 LABELS: Final = frozenset({"user", "users", "userid", "username"})
-"""Labels that say who somebody is."""
 
 
 def has_people(family: Family) -> bool:

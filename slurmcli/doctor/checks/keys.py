@@ -11,7 +11,6 @@ from typing import Final
 from slurmruntime.model.objects import JsonObject
 
 Rule = JsonObject
-"""Of a Role or a ClusterRole."""
 
 _READS: Final = frozenset({"get", "list", "watch"})
 _MAKES: Final = frozenset({"create", "update", "patch"})

@@ -35,7 +35,6 @@ ALWAYS_BOUND = (
 """Suffixes of the names of the chart's policy bindings; each binds the policy of the same name."""
 
 PROGRAMS = ("extender", "controllers")
-"""The programs that elect a leader."""
 
 _UPGRADE = "helm upgrade slurm-bridge deploy/chart: it restores what is missing"
 
@@ -48,7 +47,6 @@ class KubeFacts:
     skew_s: float | None
     """Its clock minus ours."""
     release: str
-    """The namespace that slurm-bridge is installed in."""
     settings_faults: Sequence[str] | None
     """Faults of the settings file in its ConfigMap."""
     scheduler_name: str = names.SCHEDULER_NAME
@@ -68,7 +66,6 @@ class KubeFacts:
     selecting_terms: int = 1
     """The number of terms by which namespaces are selected; each has a binding of policy `elsewhere`."""
     has_taint: bool = True
-    """Whether Slurm's nodes have a taint."""
     direct_denies: bool = True
     """Whether policy `direct` refuses; where it only warns, another binding is for our own accounts' updates."""
     serves_slurm_jobs: bool = False

@@ -50,13 +50,11 @@ class SlurmFacts:
 
     trouble: Trouble | None = None
     words: str = ""
-    """The details of the trouble."""
     url: str = ""
     hosts: Sequence["Host"] | None = None
     """Those that the settings name; None if the settings cannot be read."""
     release: tuple[int, int] = (0, 0)
     controller_responds: bool = True
-    """slurmctld answers slurmrestd."""
     skew_s: float | None = None
     """slurmctld's clock minus ours."""
     token_expires_at: datetime | None = None

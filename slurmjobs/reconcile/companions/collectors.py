@@ -7,7 +7,6 @@ Progress comes from the pods; only the reason of a refused create is kept here, 
 import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Final
 
 import structlog
 from structlog.contextvars import bind_contextvars
@@ -19,7 +18,7 @@ from slurmjobs.lifecycle.situation import Collection, CopyState
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.reconcile.batch_jobs import BatchJobs
 from slurmjobs.reconcile.caches import JobCaches
-from slurmjobs.reconcile.companions.pods import CompanionWatch, remove
+from slurmjobs.reconcile.companions.pods import RETRY, SOON, WORKERS, CompanionWatch, remove
 from slurmruntime.kube import errors
 from slurmruntime.leading.controller import Controller, Watch
 from slurmruntime.leading.workqueue import WorkQueue
@@ -27,11 +26,6 @@ from slurmruntime.values.faults import shortened
 from slurmruntime.values.ids import WorkloadKey
 
 _log = structlog.get_logger(__name__)
-
-_WORKERS: Final = 4
-_RETRY: Final = timedelta(seconds=30)
-"""Retry delay if only others can change the cause: a quota, a missing right, another pod of that name."""
-_SOON: Final = timedelta(seconds=2)
 
 
 class ResultCollectors:
@@ -62,7 +56,7 @@ class ResultCollectors:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Manage collectors until `stop` is set."""
-        await self._controller.run(stop, workers=_WORKERS)
+        await self._controller.run(stop, workers=WORKERS)
 
     def collection(self, job: SlurmJobObject) -> Collection:
         """Return the state of copying a SlurmJob's results."""
@@ -81,7 +75,7 @@ class ResultCollectors:
             self._refusals.pop(key, None)
             return None
         if not self._watch.pods.synced.is_set():
-            return _SOON
+            return SOON
         bind_contextvars(slurm_job=job.full_name)
         facts = self._facts(job)
         step = collecting.decide(facts)
@@ -132,7 +126,7 @@ class ResultCollectors:
         _log.warning("collector.refused", why=why)
         self._refusals[key] = shortened(why, 1000)
         self._job_queue.add(key)
-        return _RETRY
+        return RETRY
 
 
 def _of_job(old: SlurmJobObject | None, new: SlurmJobObject | None) -> Iterator[WorkloadKey]:

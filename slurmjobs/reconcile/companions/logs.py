@@ -7,7 +7,6 @@ account (`slurm_jobs.companion_account`); everything else is done as ourselves.
 import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Final
 
 import structlog
 from structlog.contextvars import bind_contextvars
@@ -18,7 +17,15 @@ from slurmjobs.companions.due import LogFacts, LogStep
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.reconcile.batch_jobs import BatchJobs
 from slurmjobs.reconcile.caches import JobCaches
-from slurmjobs.reconcile.companions.pods import CompanionPod, CompanionWatch, path_of, remove
+from slurmjobs.reconcile.companions.pods import (
+    RETRY,
+    SOON,
+    WORKERS,
+    CompanionPod,
+    CompanionWatch,
+    path_of,
+    remove,
+)
 from slurmjobs.reconcile.telling import about
 from slurmruntime.kube import errors
 from slurmruntime.kube.client import JSON_PATCH
@@ -29,11 +36,6 @@ from slurmruntime.values import names
 from slurmruntime.values.ids import WorkloadKey
 
 _log = structlog.get_logger(__name__)
-
-_WORKERS: Final = 4
-_RETRY: Final = timedelta(seconds=30)
-"""Retry delay if only others can change the cause: a quota, a missing right, another pod of that name."""
-_SOON: Final = timedelta(seconds=2)
 
 
 class LogCompanions:
@@ -57,7 +59,7 @@ class LogCompanions:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Manage companions until `stop` is set."""
-        await self._controller.run(stop, workers=_WORKERS)
+        await self._controller.run(stop, workers=WORKERS)
 
     async def reconcile(self, key: WorkloadKey) -> timedelta | None:
         """Reconcile one SlurmJob's companion; return the delay until the next time if no event comes first.
@@ -67,7 +69,7 @@ class LogCompanions:
         """
         job = self._objects.get(key)
         if job is None or not self._watch.pods.synced.is_set():
-            return None if job is None else _SOON
+            return None if job is None else SOON
         bind_contextvars(slurm_job=job.full_name)
         companion = self._watch.of(key)
         companion_facts = companion.facts if companion else None
@@ -84,7 +86,7 @@ class LogCompanions:
     async def _create(self, job: SlurmJobObject) -> timedelta | None:
         account = due.account_of(job, self._batch_jobs.of(WorkloadKey(job.metadata.uid)))
         if account is None:
-            return _SOON if job.status.phase == "Running" else None  # Slurm has forgotten the job
+            return SOON if job.status.phase == "Running" else None  # Slurm has forgotten the job
         if account.uid == 0:
             return None
         image = self._program.settings.slurm_jobs.companion_image
@@ -92,11 +94,11 @@ class LogCompanions:
             await self._watch.create(job, pod.manifest(job, account, image))
         except errors.Conflict:  # ours, not seen by the watch yet; or another pod of that name
             _log.info("companion.name_taken", name=pod.name_of(job))
-            return _RETRY
+            return RETRY
         except (errors.Forbidden, errors.Rejected) as error:
             _log.warning("companion.refused", error=str(error))
             await self._report_refusal(job, error.message)
-            return _RETRY
+            return RETRY
         except errors.NotFound:
             return None  # the namespace is gone
         _log.info("companion.made", name=pod.name_of(job), uid=account.uid)

@@ -1,7 +1,7 @@
 """Decode and watch the companion pods of SlurmJobs."""
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from bridge.reconcile.informers import watch_service
@@ -20,6 +20,11 @@ from slurmruntime.process.lifetime import Service
 from slurmruntime.values import names
 from slurmruntime.values.faults import shortened
 from slurmruntime.values.ids import WorkloadKey
+
+WORKERS: Final = 4
+RETRY: Final = timedelta(seconds=30)
+"""Retry delay if only others can change the cause: a quota, a missing right, another pod of that name."""
+SOON: Final = timedelta(seconds=2)
 
 _OVER: Final = ("Succeeded", "Failed")
 

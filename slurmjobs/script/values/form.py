@@ -26,7 +26,6 @@ class ValueForm(Generic[T]):
     read: Callable[[str], T]
     """Raises UnreadableValue."""
     longest: int = LONGEST_SHORT_VALUE
-    """The most characters a value may have."""
 
 
 def _same(text: str) -> str:
