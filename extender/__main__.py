@@ -175,7 +175,7 @@ def build_waker(term: Leadership) -> SchedulerWaker:
     return SchedulerWaker(
         kick=partial(kick.kick, program.slurm, program.controllers),
         defers=partial(inspection.defers, program.slurm),
-        scheduler=term.discovery,
+        discovery=term.discovery,
         waits=lambda: term.placeholders.waits,
         after=term.placeholders.ask,
         clock=program.clock,

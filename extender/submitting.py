@@ -1,7 +1,7 @@
 """Submits placeholders: gathers the facts, decides on the request, and submits it or remembers the refusal."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import structlog
 
@@ -88,17 +88,16 @@ class Submitter:
             async with self._slots:
                 # Checked only here, because an identical request may have been refused while this one waited.
                 if known_refusal := self._shared.get(spec, self._placeholders.now()):
-                    self._refuse(key, _members(pod, action), known_refusal)
+                    self._refuse(pod, action, known_refusal)
                     return
                 job_id = await self._ask(spec)
         except errors.LostReply:
             may_still_happen = True
             raise
         except Refusal as refusal:
-            members = _members(pod, action)
-            self._refuse(key, members, refusal.text, is_of_nodes=refusal.is_of_nodes)
+            self._refuse(pod, action, refusal.text, is_of_nodes=refusal.is_of_nodes)
         except (errors.Declined, errors.TooOld) as refusal:
-            self._refuse(key, _members(pod, action), refusal.words)
+            self._refuse(pod, action, refusal.words)
         else:
             self._placeholders.submitted(job_id, spec.identity, in_detail=bool(pod.resource_claims))
             if self._on_submitted is not None:
@@ -176,14 +175,12 @@ class Submitter:
         )
         return effective(facts, self._defaults)
 
-    def _refuse(
-        self, key: WorkloadKey, members: Sequence[Pod], text: str, *, is_of_nodes: bool = False
-    ) -> None:
+    def _refuse(self, pod: Pod, action: Submit, text: str, *, is_of_nodes: bool = False) -> None:
         refusal = self._refusals.add(
-            key,
+            _key(pod, action),
             text,
             at=self._placeholders.now(),
-            members=(member.uid for member in members),
+            members=(member.uid for member in _members(pod, action)),
             is_of_nodes=is_of_nodes,
         )
         _log.warning("placeholder.refused", text=refusal.text, attempts=refusal.attempts)

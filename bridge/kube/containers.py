@@ -14,17 +14,19 @@ def read(spec: wire.PodSpec, status: wire.PodStatus) -> tuple[pods.Container, ..
     init_statuses = {s.name: s for s in status.init_container_statuses}
     statuses = {s.name: s for s in status.container_statuses}
     return (
-        *[_container(c, init_statuses.get(c.name), init=True) for c in spec.init_containers],
-        *[_container(c, statuses.get(c.name), init=False) for c in spec.containers],
+        *[
+            _container(c, init_statuses.get(c.name), sidecar=is_sidecar(c))
+            for c in spec.init_containers
+        ],
+        *[_container(c, statuses.get(c.name)) for c in spec.containers],
     )
 
 
 def _container(
-    wired: wire.Container, status: wire.ContainerStatus | None, *, init: bool
+    wired: wire.Container, status: wire.ContainerStatus | None, *, sidecar: bool = False
 ) -> pods.Container:
-    restartable_init = init and is_sidecar(wired)
     if status is None:
-        return pods.Container(name=wired.name, init=init, restartable_init=restartable_init)
+        return pods.Container(name=wired.name, restartable_init=sidecar)
     state = status.state
     if ended := state.terminated:
         return pods.Container(
@@ -36,8 +38,7 @@ def _container(
             signal=ended.signal,
             finished_at=odd_numbers.moment(ended.finished_at),
             started_before=ended.started_at is not None or status.restart_count > 0,
-            init=init,
-            restartable_init=restartable_init,
+            restartable_init=sidecar,
         )
     waiting = state.waiting or wire.ContainerStateWaiting()
     return pods.Container(
@@ -46,6 +47,5 @@ def _container(
         reason=waiting.reason,
         message=waiting.message,
         started_before=state.running is not None or status.restart_count > 0,
-        init=init,
-        restartable_init=restartable_init,
+        restartable_init=sidecar,
     )

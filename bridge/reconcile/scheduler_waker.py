@@ -6,30 +6,18 @@ and the readings show what has started.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 
 import structlog
 
 from bridge.domain.observation import kicks
 from bridge.domain.observation.kicks import KickTimes
+from bridge.slurm.discovery import Discovery
 from bridge.slurm.kick import EndedJob
 from slurmclient.errors import SlurmError
 from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock, pause
 
 _log = structlog.get_logger(__name__)
-
-
-class SlurmsScheduler(Protocol):
-    """The state of Slurm's scheduler, as last read."""
-
-    @property
-    def last_ended(self) -> EndedJob | None:
-        """The job that a kick may name; None if there is none, so that kicks are impossible."""
-
-    @property
-    def cycle_s(self) -> float:
-        """How long its last run took."""
 
 
 class SchedulerWaker:
@@ -40,7 +28,7 @@ class SchedulerWaker:
         *,
         kick: Callable[[EndedJob], Awaitable[None]],
         defers: Callable[[], Awaitable[bool]],
-        scheduler: SlurmsScheduler,
+        discovery: Discovery,
         waits: Callable[[], bool],
         after: Callable[[], None],
         clock: Clock,
@@ -55,7 +43,7 @@ class SchedulerWaker:
         """
         self._kick = kick
         self._defers = defers
-        self._scheduler = scheduler
+        self._discovery = discovery
         self._waits = waits
         self._after = after
         self._clock = clock
@@ -100,7 +88,7 @@ class SchedulerWaker:
                 continue
             liveness.turned()
             self._wanted = self._wanted.after(self._clock.monotonic())
-            job = self._scheduler.last_ended
+            job = self._discovery.last_ended
             if job is not None and self._waits():
                 await self._kick_once(job)
 
@@ -111,7 +99,7 @@ class SchedulerWaker:
                 rests_s = kicks.ASK_AGAIN_S
             else:
                 await self._kick(job)
-                cycle_s = self._scheduler.cycle_s
+                cycle_s = self._discovery.cycle_s
                 rests_s = kicks.pause_s(cycle_s)
                 await self._clock.sleep(kicks.settles_s(cycle_s))
                 self._after()

@@ -228,7 +228,6 @@ def test_init_containers_come_first_and_keep_their_own_states() -> None:
     found = read_pod(stored(pod("p", **spec), status)).containers
 
     assert ["init", "side", "b", "a"] == [c.name for c in found]
-    assert [True, True, False, False] == [c.init for c in found]
     assert [False, True, False, False] == [c.restartable_init for c in found]
     assert [False, True, False, True] == [c.state is ContainerState.RUNNING for c in found]
 

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 import pytest
 
 from bridge.reconcile.scheduler_waker import SchedulerWaker
+from bridge.slurm.discovery import Discovery
 from bridge.slurm.kick import EndedJob
 from slurmclient.errors import LostReply, SlurmError, Unavailable
 from slurmruntime.values.ids import JobId, Sluid
@@ -50,7 +52,7 @@ def played(slurm: Slurm, play: Callable[[SchedulerWaker], Awaitable[None]]) -> S
         waker = SchedulerWaker(
             kick=slurm.kick,
             defers=slurm.does_defer,
-            scheduler=slurm,
+            discovery=cast(Discovery, slurm),
             waits=lambda: slurm.waits,
             after=lambda: slurm.read.append(now()),
             clock=clock,

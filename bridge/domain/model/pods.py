@@ -67,7 +67,6 @@ class Container:
     """It has run at least once (running, terminated with a start time, or restarted)."""
     restartable_init: bool = False
     """A sidecar: an init container with `restartPolicy: Always`."""
-    init: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,11 +20,11 @@ def failed(*containers: Container) -> Pod:
 
 
 def init(code: int) -> Container:
-    return replace(exited(code, name="init"), init=True)
+    return exited(code, name="init")
 
 
 def sidecar(code: int) -> Container:
-    return replace(exited(code, name="sidecar"), init=True, restartable_init=True)
+    return replace(exited(code, name="sidecar"), restartable_init=True)
 
 
 @pytest.mark.parametrize(
