@@ -5,8 +5,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import structlog
+
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.pods import Pod
+from bridge.domain.model.volumes import ClaimFacts, Claims
 from bridge.domain.request import attribution
 from bridge.domain.request.attribution import Provenance
 from bridge.domain.request.effective import RequestFacts, deciding_members, former
@@ -17,7 +20,6 @@ from bridge.settings.policy_file import PolicyFile
 from extender.claims.asking import ClaimAsker
 from extender.nodes import BridgedNodes
 from extender.owners import Owners
-from extender.volumes import ClaimReader
 from slurmruntime.kube import errors, objects
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.process.clock import Clock
@@ -25,6 +27,8 @@ from slurmruntime.slurm import inspection
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values.faults import Fault
 from slurmruntime.values.ids import SlurmNode
+
+_log = structlog.get_logger(__name__)
 
 _CACHED_S = 30.0
 _MOST_CACHED = 4096
@@ -71,7 +75,7 @@ class Gatherer:
         self._policy = policy
         self._owners = owners
         self._bridged = bridged
-        self._claims = ClaimReader(Volumes(kube))
+        self._volumes = Volumes(kube)
         self._devices = devices
         self._clock = clock
         self._labels: dict[str, tuple[float, Mapping[str, str]]] = {}
@@ -110,9 +114,19 @@ class Gatherer:
             policy=policy,
             pool=await self._bridged.pool(),
             avoid=avoid,
-            claims={pod.uid: await self._claims.claims(pod) for pod in members if pod.claims},
+            claims={pod.uid: await self._claims_of(pod) for pod in members if pod.claims},
             unclaimable=unclaimable,
         )
+
+    async def _claims_of(self, pod: Pod) -> Claims:
+        """Return the facts of each volume claim; claims that we may not read are left out."""
+        facts: list[ClaimFacts] = []
+        for name in pod.claims:
+            try:
+                facts.append(await self._volumes.facts(pod.namespace, name))
+            except errors.Forbidden as error:
+                _log.warning("volume.unreadable", claim=name, error=str(error))
+        return facts
 
     async def provenance(self, pod: Pod) -> tuple[Provenance, Policy]:
         """Gather what determines the user and the account of a pod's job.

@@ -74,16 +74,16 @@ def assign(
         names.NODE_ANNOTATION: str(kube_node),
         names.SLUID_ANNOTATION: sluid or "",
         names.GRANT_ANNOTATION: grant,
-        **(_place(place) if place else {}),
+        **(notes_of(place) if place else {}),
         **({names.CPUS_ANNOTATION: cpus} if cpus else {}),
         **{key: text for key, text in names.AUTOSCALERS.items() if key not in pod.annotations},
     }
     return JsonPatch(
         [
-            _is_still(pod),
+            is_still(pod),
             json_patch.test(f"{gate}/name", names.GATE),
-            *_entries("labels", pod.labels, labels),
-            *_entries("annotations", pod.annotations, notes),
+            *entries("labels", pod.labels, labels),
+            *entries("annotations", pod.annotations, notes),
             *_pin(pod, kube_node),
             json_patch.remove(gate),
         ]
@@ -108,7 +108,7 @@ def adopt(pod: Pod, *, job_id: JobId, sluid: Sluid | None) -> JsonPatch:
     chosen = pod.annotations.get(names.WHEN_LOST_ANNOTATION)
     return JsonPatch(
         [
-            _is_still(pod),
+            is_still(pod),
             json_patch.test(label, pod.labels.get(names.JOB_ID_LABEL)),
             json_patch.test(note, pod.annotations.get(names.SLUID_ANNOTATION)),
             json_patch.add(label, str(job_id)),
@@ -123,7 +123,8 @@ def adopt(pod: Pod, *, job_id: JobId, sluid: Sluid | None) -> JsonPatch:
     )
 
 
-def _place(place: Place) -> Mapping[str, str]:
+def notes_of(place: Place) -> Mapping[str, str]:
+    """Return the annotations for the place of a member of a gang."""
     return {
         names.WORKLOAD_ANNOTATION: place.workload,
         names.RANK_ANNOTATION: str(place.rank),
@@ -136,7 +137,7 @@ def release(pod: Pod) -> JsonPatch:
     """Remove our finalizer and keep the others; raise ValueError if the pod lacks it."""
     finalizer = f"/metadata/finalizers/{_index(pod, pod.finalizers, names.FINALIZER)}"
     return JsonPatch(
-        [_is_still(pod), json_patch.test(finalizer, names.FINALIZER), json_patch.remove(finalizer)]
+        [is_still(pod), json_patch.test(finalizer, names.FINALIZER), json_patch.remove(finalizer)]
     )
 
 
@@ -150,9 +151,9 @@ def label_job_id(pod: Pod, job_id: JobId) -> JsonPatch:
     """
     return JsonPatch(
         [
-            _is_still(pod),
+            is_still(pod),
             json_patch.test(f"{_gate(pod)}/name", names.GATE),
-            *_entries("labels", pod.labels, {names.JOB_ID_LABEL: str(job_id)}),
+            *entries("labels", pod.labels, {names.JOB_ID_LABEL: str(job_id)}),
         ]
     )
 
@@ -199,7 +200,7 @@ def fail(pod: Pod) -> JsonPatch:
     have passed, whatever its containers report (pkg/kubelet/active_deadline.go; the status of a
     terminating pod consults it too). The field may be set or lowered.
     """
-    return JsonPatch([_is_still(pod), json_patch.add("/spec/activeDeadlineSeconds", 1)])
+    return JsonPatch([is_still(pod), json_patch.add("/spec/activeDeadlineSeconds", 1)])
 
 
 def end_pod(pod: Pod, cause: Cause, message: str, now: datetime) -> MergePatch:
@@ -226,22 +227,22 @@ def taint(node: KubeNodeFacts, wanted: Taint) -> JsonPatch:
     """Add a taint to a node, or change the value of the one with the same key and effect."""
     new = {"key": wanted.key, "value": wanted.value, "effect": wanted.effect}
     if not node.taints:
-        return JsonPatch([_is_still(node), *json_patch.create("/spec/taints", [new])])
+        return JsonPatch([is_still(node), *json_patch.create("/spec/taints", [new])])
     for index, old in enumerate(node.taints):
         if (old.key, old.effect) == (wanted.key, wanted.effect):
             return JsonPatch(
                 [
-                    _is_still(node),
+                    is_still(node),
                     *_taint_is(index, old),
                     json_patch.replace(f"/spec/taints/{index}", new),
                 ]
             )
-    return JsonPatch([_is_still(node), json_patch.add("/spec/taints/-", new)])
+    return JsonPatch([is_still(node), json_patch.add("/spec/taints/-", new)])
 
 
 def untaint(node: KubeNodeFacts, key: str) -> JsonPatch:
     """Remove every taint with this key from a node, whatever its effect; there may be none."""
-    operations = [_is_still(node)]
+    operations = [is_still(node)]
     for index, old in reversed(list(enumerate(node.taints))):
         if old.key == key:
             operations += [*_taint_is(index, old), json_patch.remove(f"/spec/taints/{index}")]
@@ -252,9 +253,9 @@ def cordon(node: KubeNodeFacts, why: str) -> JsonPatch:
     """Cordon an uncordoned node and annotate the cordon as ours."""
     return JsonPatch(
         [
-            _is_still(node),
+            is_still(node),
             *json_patch.create("/spec/unschedulable", value=True),
-            *_entries("annotations", node.annotations, {names.CORDON_ANNOTATION: why}),
+            *entries("annotations", node.annotations, {names.CORDON_ANNOTATION: why}),
         ]
     )
 
@@ -262,10 +263,10 @@ def cordon(node: KubeNodeFacts, why: str) -> JsonPatch:
 def uncordon(node: KubeNodeFacts) -> JsonPatch:
     """Remove our annotation and the cordon, if it is still set; without the annotation it is not ours."""
     if names.CORDON_ANNOTATION not in node.annotations:
-        return JsonPatch([_is_still(node)])
+        return JsonPatch([is_still(node)])
     mark = f"/metadata/annotations/{json_patch.escape(names.CORDON_ANNOTATION)}"
     operations = [
-        _is_still(node),
+        is_still(node),
         json_patch.test(mark, node.annotations[names.CORDON_ANNOTATION]),
         json_patch.remove(mark),
     ]
@@ -338,7 +339,7 @@ def _condition(
     return condition
 
 
-def _entries(field: str, entries: Mapping[str, str], wanted: Mapping[str, str]) -> list[Operation]:
+def entries(field: str, entries: Mapping[str, str], wanted: Mapping[str, str]) -> list[Operation]:
     """Set entries of `metadata.labels` or `metadata.annotations`, which are absent if empty."""
     if not entries:
         return json_patch.create(f"/metadata/{field}", dict(wanted))
@@ -348,7 +349,8 @@ def _entries(field: str, entries: Mapping[str, str], wanted: Mapping[str, str]) 
     ]
 
 
-def _is_still(target: Pod | KubeNodeFacts) -> Operation:
+def is_still(target: Pod | KubeNodeFacts) -> Operation:
+    """Guard a patch: it fails if another object has the name now."""
     return json_patch.test("/metadata/uid", target.uid)
 
 

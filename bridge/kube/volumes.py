@@ -1,12 +1,16 @@
 """Read claims, volumes and storage classes: where a pod's volumes let it run."""
 
+from typing import TypeVar
+
 import msgspec
 
-from bridge.domain.model.volumes import Reach, StorageClass, VolumeClaim
+from bridge.domain.model.volumes import ClaimFacts, Reach, StorageClass, VolumeClaim
 from bridge.kube import decode, wire
-from slurmruntime.kube import meta, paths, resource
+from slurmruntime.kube import errors, meta, paths, resource
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.model.affinity import NodeTerm, Requirement
+
+T = TypeVar("T")
 
 _MOST_TERMS = 64
 """Alternatives of one volume; if there are more, kube-scheduler decides alone."""
@@ -55,40 +59,51 @@ _classes = msgspec.json.Decoder(_Class)
 class Volumes:
     """Reads one object at a time; nothing is watched, as few pods have claims.
 
-    All methods raise NotFound if there is no object of that name, another KubeError if it could
-    not be read.
+    All methods raise KubeError if an object could not be read.
     """
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
 
-    async def claim(self, namespace: str, name: str) -> VolumeClaim:
-        """Return a claim."""
+    async def facts(self, namespace: str, name: str) -> ClaimFacts:
+        """Return a claim with what limits its volume: where that can be used, or else its class."""
         where = paths.collection("v1", "persistentvolumeclaims", namespace) + paths.of(name)
-        body = await self._client.request("GET", where)
-        spec = resource.decoded(_claims, f"claim {namespace}/{name}", body).spec
-        return VolumeClaim(
-            name=name, volume=spec.volume_name, storage_class=spec.storage_class_name
-        )
+        read = await self._get(_claims, f"claim {namespace}/{name}", where)
+        if read is None:
+            return ClaimFacts(name=name, claim=None)
+        volume, storage_class = read.spec.volume_name, read.spec.storage_class_name
+        claim = VolumeClaim(name=name, volume=volume, storage_class=storage_class)
+        if volume:
+            return ClaimFacts(name=name, claim=claim, reach=await self._reach(volume))
+        return ClaimFacts(name=name, claim=claim, storage_class=await self._class(storage_class))
 
-    async def reach(self, volume: str) -> Reach:
-        """Return from where a volume can be used; () means from anywhere."""
+    async def _reach(self, volume: str) -> Reach:
+        """Return from where a volume can be used; () means from anywhere, or that it does not exist."""
         where = paths.collection("v1", "persistentvolumes", "") + paths.of(volume)
-        body = await self._client.request("GET", where)
-        affinity = resource.decoded(_volumes, f"volume {volume}", body).spec.node_affinity
+        read = await self._get(_volumes, f"volume {volume}", where)
+        affinity = read.spec.node_affinity if read else None
         terms = affinity.required.node_selector_terms if affinity and affinity.required else []
         return decode.node_terms(terms) if len(terms) <= _MOST_TERMS else ()
 
-    async def storage_class(self, name: str) -> StorageClass:
-        """Return a storage class."""
+    async def _class(self, name: str) -> StorageClass | None:
+        """Return a claim's class; a claim without a class waits for a manually created volume."""
+        if not name:
+            return StorageClass()
         where = paths.collection("storage.k8s.io/v1", "storageclasses", "") + paths.of(name)
-        body = await self._client.request("GET", where)
-        storage_class = resource.decoded(_classes, f"storage class {name}", body)
-        topologies = storage_class.allowed_topologies
+        read = await self._get(_classes, f"storage class {name}", where)
+        if read is None:
+            return None
+        topologies = read.allowed_topologies
         return StorageClass(
-            waits_for_consumer=storage_class.volume_binding_mode == "WaitForFirstConsumer",
+            waits_for_consumer=read.volume_binding_mode == "WaitForFirstConsumer",
             reach=tuple(map(_term, topologies)) if len(topologies) <= _MOST_TERMS else (),
         )
+
+    async def _get(self, decoder: msgspec.json.Decoder[T], what: str, where: str) -> T | None:
+        try:
+            return resource.decoded(decoder, what, await self._client.request("GET", where))
+        except errors.NotFound:
+            return None
 
 
 def _term(topology: _Topology) -> NodeTerm:

@@ -2,6 +2,7 @@
 
 from bridge.domain.lifecycle.actions import Place
 from bridge.domain.model.pods import Pod
+from bridge.kube import patches
 from bridge.kube.patches import JsonPatch
 from slurmruntime.model import json_patch
 from slurmruntime.model.json_patch import Operation
@@ -22,24 +23,14 @@ def placed(
         names.NODE_ANNOTATION: str(kube_node),
         names.SLUID_ANNOTATION: sluid or "",
         names.GRANT_ANNOTATION: grant,
+        **(patches.notes_of(place) if place else {}),
     }
-    if place is not None:
-        notes |= {
-            names.WORKLOAD_ANNOTATION: place.workload,
-            names.RANK_ANNOTATION: str(place.rank),
-            names.WORLD_SIZE_ANNOTATION: str(place.world_size),
-            names.NODELIST_ANNOTATION: ",".join(place.nodelist),
-        }
     return JsonPatch(
         [
-            _is_still(pod),
+            patches.is_still(pod),
             json_patch.test(label, pod.labels.get(names.JOB_ID_LABEL)),
             json_patch.add(bridged, "true"),
-            *([] if pod.annotations else json_patch.create("/metadata/annotations", {})),
-            *(
-                json_patch.add(f"/metadata/annotations/{json_patch.escape(key)}", text)
-                for key, text in notes.items()
-            ),
+            *patches.entries("annotations", pod.annotations, notes),
             *_with_our_finalizer(pod),
         ]
     )
@@ -47,26 +38,29 @@ def placed(
 
 def remove_their_finalizer(pod: Pod) -> JsonPatch:
     """Remove the finalizer of SchedMD's bridge."""
-    return JsonPatch([_is_still(pod), *_theirs(pod), json_patch.remove(_path_of_theirs(pod))])
+    theirs = _path_of_theirs(pod)
+    return JsonPatch(
+        [
+            patches.is_still(pod),
+            json_patch.test(theirs, names.SCHEDMDS_FINALIZER),
+            json_patch.remove(theirs),
+        ]
+    )
 
 
 def _with_our_finalizer(pod: Pod) -> list[Operation]:
     if pod.has_our_finalizer:
         return []
     if names.SCHEDMDS_FINALIZER in pod.finalizers:
-        return [*_theirs(pod), json_patch.replace(_path_of_theirs(pod), names.FINALIZER)]
+        theirs = _path_of_theirs(pod)
+        return [
+            json_patch.test(theirs, names.SCHEDMDS_FINALIZER),
+            json_patch.replace(theirs, names.FINALIZER),
+        ]
     if pod.finalizers:
         return [json_patch.add("/metadata/finalizers/-", names.FINALIZER)]
     return json_patch.create("/metadata/finalizers", [names.FINALIZER])
 
 
-def _theirs(pod: Pod) -> list[Operation]:
-    return [json_patch.test(_path_of_theirs(pod), names.SCHEDMDS_FINALIZER)]
-
-
 def _path_of_theirs(pod: Pod) -> str:
     return f"/metadata/finalizers/{pod.finalizers.index(names.SCHEDMDS_FINALIZER)}"
-
-
-def _is_still(pod: Pod) -> Operation:
-    return json_patch.test("/metadata/uid", pod.uid)

@@ -7,6 +7,8 @@ from bridge.domain.model.claims.giving import FINALIZER, Gift
 from bridge.domain.model.claims.values import DeviceClass, ResourceClaim
 from bridge.domain.model.pods import Pod
 from slurmruntime.kube import meta
+from slurmruntime.model import json_patch
+from slurmruntime.model.json_patch import Operation
 from slurmruntime.values.ids import KubeNode
 
 
@@ -46,20 +48,16 @@ def allocation(
     }
 
 
-def finalized(claim: ResourceClaim) -> list[dict[str, object]]:
+def finalized(claim: ResourceClaim) -> list[Operation]:
     """Build the JSON patch that adds the finalizer."""
-    path = "/metadata/finalizers"
-    change: dict[str, object] = (
-        {"op": "add", "path": f"{path}/-", "value": FINALIZER}
-        if claim.finalizers
-        else {"op": "add", "path": path, "value": [FINALIZER]}
-    )
-    return [*_unchanged(claim), change]
+    add = json_patch.append("/metadata/finalizers", FINALIZER, to=claim.finalizers)
+    return [*json_patch.unchanged(claim.uid, claim.resource_version), add]
 
 
-def with_status(claim: ResourceClaim, status: object) -> list[dict[str, object]]:
+def with_status(claim: ResourceClaim, status: object) -> list[Operation]:
     """Build the JSON patch that replaces the status."""
-    return [*_unchanged(claim), {"op": "add", "path": "/status", "value": status}]
+    unchanged = json_patch.unchanged(claim.uid, claim.resource_version)
+    return [*unchanged, json_patch.add("/status", status)]
 
 
 def named(pod: Pod, names: Mapping[str, str]) -> dict[str, object]:
@@ -73,11 +71,3 @@ def named(pod: Pod, names: Mapping[str, str]) -> dict[str, object]:
         "metadata": {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid},
         "status": {"resourceClaimStatuses": statuses},
     }
-
-
-def _unchanged(claim: ResourceClaim) -> list[dict[str, object]]:
-    """Guard a patch: it fails if the claim has changed since it was read."""
-    return [
-        {"op": "test", "path": "/metadata/uid", "value": claim.uid},
-        {"op": "test", "path": "/metadata/resourceVersion", "value": claim.resource_version},
-    ]
