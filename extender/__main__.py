@@ -27,7 +27,7 @@ from bridge.slurm import kick
 from extender import app
 from extender.binder import Binder
 from extender.claims.asking import ClaimAsker, Templates
-from extender.claims.giving import DeviceCaches, Devices
+from extender.claims.giving import Devices
 from extender.claims.known import KnownClaims
 from extender.cpus import CpuReader
 from extender.gathering import Gatherer, PolicySource
@@ -287,9 +287,9 @@ def build_device_giver(term: Leadership, claims: KnownClaims, bridged: BridgedNo
     return Devices(
         claims,
         program.slurm,
-        caches=DeviceCaches(
-            claims=mirror.claims, slices=mirror.slices, kube_nodes=mirror.kube_nodes
-        ),
+        claims=mirror.claims,
+        slices=mirror.slices,
+        kube_nodes=mirror.kube_nodes,
         profiles=_profiles(program),
         bridged=bridged,
         templates=build_templates(term, claims),

@@ -8,8 +8,7 @@ places pods (`extender.side`).
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import TypeVar
+from collections.abc import Callable
 
 from fastapi import FastAPI, Request, Response
 
@@ -23,8 +22,6 @@ from slurmruntime.kube.client import KubeClient
 from slurmruntime.process.clock import Clock
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.values.ids import KubeNode, PodUid
-
-T = TypeVar("T")
 
 Lookup = Callable[[PodUid], Pod | None]
 """Returns a pod from our cache, by uid."""
@@ -65,7 +62,11 @@ def create(
         try:
             args = wire.binding_args(await request.body())
             binding = _bind(kube, lookup, last_check, args)
-            pod = await (binding if home is None else _run_on(home, binding))
+            pod = await (
+                binding
+                if home is None
+                else asyncio.wrap_future(asyncio.run_coroutine_threadsafe(binding, home))
+            )
         except (wire.MalformedRequest, _RefusedError) as refusal:
             metrics.extender.call("bind", "refused", time.perf_counter() - began)
             return _reply(wire.binding_result(str(refusal)))
@@ -117,10 +118,6 @@ async def _bind(
             f"binding {args.PodNamespace}/{args.PodName} to {args.Node}: {error}"
         ) from error
     return pod
-
-
-def _run_on(home: asyncio.AbstractEventLoop, coroutine: Coroutine[None, None, T]) -> Awaitable[T]:
-    return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, home))
 
 
 def _reply(body: bytes) -> Response:

@@ -3,6 +3,7 @@
 `bridge.domain.request.effective` defines whose owners matter, and decides on everything at once.
 """
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 
 import structlog
@@ -18,6 +19,7 @@ from bridge.domain.workloads.workload import Workload
 from bridge.kube.volumes import Volumes
 from bridge.settings.policy_file import PolicyFile
 from extender.claims.asking import ClaimAsker
+from extender.memory import Memory
 from extender.nodes import BridgedNodes
 from extender.owners import Owners
 from slurmruntime.kube import errors, objects
@@ -31,7 +33,6 @@ from slurmruntime.values.ids import SlurmNode
 _log = structlog.get_logger(__name__)
 
 _CACHED_S = 30.0
-_MOST_CACHED = 4096
 _OPERATORS_CACHED_S = 600.0
 
 
@@ -78,7 +79,7 @@ class Gatherer:
         self._volumes = Volumes(kube)
         self._devices = devices
         self._clock = clock
-        self._labels: dict[str, tuple[float, Mapping[str, str]]] = {}
+        self._labels = Memory[str, Mapping[str, str]](_CACHED_S)
 
     async def request(
         self,
@@ -151,14 +152,10 @@ class Gatherer:
 
     async def _namespace_labels(self, namespace: str) -> Mapping[str, str]:
         now = self._clock.monotonic()
-        read_at, labels = self._labels.get(namespace, (-_CACHED_S, {}))
-        if now - read_at < _CACHED_S:
-            return labels
-        try:
+        if self._labels.has(namespace, now):
+            return self._labels.get(namespace)
+        labels: Mapping[str, str] = {}
+        with contextlib.suppress(errors.NotFound):
             labels = (await objects.get_namespace(self._kube, namespace)).labels
-        except errors.NotFound:
-            labels = {}
-        while len(self._labels) >= _MOST_CACHED:
-            self._labels.pop(next(iter(self._labels)))
-        self._labels[namespace] = (now, labels)
+        self._labels.put(namespace, labels, now)
         return labels

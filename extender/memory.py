@@ -1,66 +1,58 @@
-"""A short-lived cache of objects, bounded by their size.
+"""A short-lived cache, bounded by its number of entries and by their size.
 
 An object may have 1.5 MB, ten times as much in memory, and any user can create many.
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from slurmruntime.model.objects import KubeObject
 
 K = TypeVar("K")
-A = TypeVar("A", bound=Hashable)
+V = TypeVar("V")
 
 MOST = 4096
 MOST_BYTES = 8 * 2**20
 """Limit for all entries together, as JSON."""
 
 
-class Memory(Generic[K]):
+def size_of(answer: KubeObject | None) -> int:
+    """Return the size of an object as JSON; 0 for none."""
+    return answer.size_bytes if answer else 0
+
+
+class Memory(Generic[K, V]):
     """The latest answer for each key; the oldest entries are dropped first."""
 
-    def __init__(self, lasts_s: float) -> None:
+    def __init__(
+        self, lasts_s: float, *, most: int = MOST, size: Callable[[V], int] = lambda _: 0
+    ) -> None:
+        """size: the bytes of an answer; without it, only the number of entries is bounded."""
         self._lasts_s = lasts_s
-        self._entries: OrderedDict[K, tuple[float, KubeObject | None]] = OrderedDict()
+        self._most = most
+        self._size = size
+        self._entries: OrderedDict[K, tuple[float, V]] = OrderedDict()
         self._bytes = 0
 
     def has(self, key: K, now: float) -> bool:
         """Check whether there is an answer that is recent enough."""
         return key in self._entries and now - self._entries[key][0] < self._lasts_s
 
-    def get(self, key: K) -> KubeObject | None:
-        """Return the answer; None if the object does not exist. Call it only after `has`."""
+    def get(self, key: K) -> V:
+        """Return the answer; call it only after `has`."""
         return self._entries[key][1]
 
-    def put(self, key: K, answer: KubeObject | None, now: float) -> None:
+    def put(self, key: K, answer: V, now: float) -> None:
         """Store an answer; a single entry may exceed the limit on bytes."""
-        self._drop(key)
+        if key in self._entries:
+            self._drop(key)
         self._entries[key] = (now, answer)
-        self._bytes += answer.size_bytes if answer else 0
-        while len(self._entries) > MOST or (self._bytes > MOST_BYTES and len(self._entries) > 1):
-            self._drop(next(iter(self._entries)))
+        self._bytes += self._size(answer)
+        entries = self._entries
+        while len(entries) > self._most or (self._bytes > MOST_BYTES and len(entries) > 1):
+            self._drop(next(iter(entries)))
 
     def _drop(self, key: K) -> None:
-        _, answer = self._entries.pop(key, (0.0, None))
-        self._bytes -= answer.size_bytes if answer else 0
-
-
-class Failures(Generic[A]):
-    """Recent read failures by key, because many pods may ask for the same object."""
-
-    def __init__(self, lasts_s: float) -> None:
-        self._lasts_s = lasts_s
-        self._entries: OrderedDict[A, tuple[float, str]] = OrderedDict()
-
-    def get(self, key: A, now: float) -> str:
-        """Return the reason; "" if it did not fail recently."""
-        at, reason = self._entries.get(key, (now - self._lasts_s, ""))
-        return reason if now - at < self._lasts_s else ""
-
-    def put(self, key: A, reason: str, now: float) -> None:
-        """Store the reason of a failure."""
-        self._entries.pop(key, None)
-        self._entries[key] = (now, reason)
-        while len(self._entries) > MOST:
-            self._entries.popitem(last=False)
+        _, answer = self._entries.pop(key)
+        self._bytes -= self._size(answer)

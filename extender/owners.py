@@ -14,7 +14,7 @@ from bridge.domain.request.overrides import effectless
 from bridge.domain.workloads import claims
 from bridge.domain.workloads.kinds import pod_group
 from bridge.domain.workloads.membership import Membership
-from extender.memory import MOST, Failures, Memory
+from extender.memory import MOST, Memory, size_of
 from slurmruntime.kube import errors
 from slurmruntime.kube.objects import Objects
 from slurmruntime.model.objects import KubeObject, Owner, Reference
@@ -42,11 +42,11 @@ class Owners:
         """The warnings that were sent, by uid of the owner."""
         self._objects = objects
         self._clock = clock
-        self._read_owners: Memory[tuple[str, Owner]] = Memory(_CACHED_S)
+        self._read_owners = Memory[tuple[str, Owner], KubeObject | None](_CACHED_S, size=size_of)
         """By namespace and the complete reference, because a pod may claim any uid for its owner."""
-        self._failures: Failures[tuple[str, Owner]] = Failures(_CACHED_S)
-        """By the same key; for groups, by their kind."""
-        self._sizes: Memory[Reference] = Memory(_SIZE_CACHED_S)
+        self._failures = Memory[tuple[str, Owner], str](_CACHED_S)
+        """Why reading failed, by the same key; for groups, by their kind. Many pods may ask for the same."""
+        self._sizes = Memory[Reference, KubeObject | None](_SIZE_CACHED_S, size=size_of)
 
     async def membership(self, pod: Pod) -> Membership:
         """Return the workload of a pod."""
@@ -55,9 +55,8 @@ class Owners:
         member = claims.of(pod, owners)
         missing = owners[-1].owner if owners else pod.owner
         if claims.needs_owners(pod) and missing is not None and len(owners) < _MOST_OWNERS:
-            key = (pod.namespace, missing)
-            why = self._failures.get(key, self._clock.monotonic()) or _GONE
-            return claims.beneath(member, pod, owners, missing, why=why)
+            why = self._why_failed((pod.namespace, missing), self._clock.monotonic())
+            return claims.beneath(member, pod, owners, missing, why=why or _GONE)
         group = member.declared_by
         if group is None or not claims.is_unconfirmed(member):
             return member
@@ -90,7 +89,7 @@ class Owners:
         now = self._clock.monotonic()
         kind = Owner(api_version=group.api_version, kind=group.kind, name="", uid="")
         key = (group.namespace, kind)
-        if why := self._failures.get(key, now):
+        if why := self._why_failed(key, now):
             return None, why
         try:
             if await self._objects.serves(group.api_version, group.kind):
@@ -101,6 +100,9 @@ class Owners:
         self._failures.put(key, why, now)
         _log.warning("pod_group.unreadable", group=group.name, error=why)
         return None, why
+
+    def _why_failed(self, key: tuple[str, Owner], now: float) -> str:
+        return self._failures.get(key) if self._failures.has(key, now) else ""
 
     async def declared(self, member: Membership) -> KubeObject | None:
         """Read the object that declares a group's size; None if there is none we may read."""

@@ -18,6 +18,7 @@ from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.reconcile.actuator import NotGiven
 from extender.claims.known import KnownClaims
+from extender.memory import Memory
 from slurmclient.watching.in_turn import in_turn
 from slurmruntime.kube import errors
 from slurmruntime.kube.cache import Cache
@@ -50,8 +51,8 @@ class Templates:
         self._templates = templates
         self._profiles = profiles
         self._clock = clock
-        self._remembered: dict[tuple[str, str], tuple[float, ClaimSpec]] = {}
-        """Users' templates by namespace and name, with the time until which they are valid; oldest first."""
+        self._remembered = Memory[tuple[str, str], ClaimSpec](_REMEMBERED_S, most=_MOST_REMEMBERED)
+        """Users' templates by namespace and name."""
 
     async def spec(self, key: tuple[str, str]) -> ClaimSpec | None:
         """Return what a template, given by namespace and name, asks for; None if there is none.
@@ -60,16 +61,12 @@ class Templates:
         read or written.
         """
         now = self._clock.monotonic()
-        until, spec = self._remembered.get(key, (now, None))
-        if spec is not None and now < until:
-            return spec
-        self._remembered.pop(key, None)
+        if self._remembered.has(key, now):
+            return self._remembered.get(key)
         spec = await self.now(key)
         # Not those that admission has named: if one is deleted, it must be recreated for the next pod.
         if spec is not None and not spec.unreadable and by_class.spec(key[1]) is None:
-            while len(self._remembered) >= _MOST_REMEMBERED:
-                del self._remembered[next(iter(self._remembered))]
-            self._remembered[key] = now + _REMEMBERED_S, spec
+            self._remembered.put(key, spec, now)
         return spec
 
     async def now(self, key: tuple[str, str]) -> ClaimSpec | None:
@@ -218,13 +215,8 @@ class ClaimAsker:
         except errors.NotFound:
             return None
         except errors.Malformed as error:  # retrying would not help; the pod shows the message
-            return _unreadable(pod.namespace, entry.claim, error)
-
-
-def _unreadable(namespace: str, name: str, error: errors.Malformed) -> ResourceClaim:
-    return ResourceClaim(
-        uid="", namespace=namespace, name=name, spec=ClaimSpec(unreadable=error.message)
-    )
+            spec = ClaimSpec(unreadable=error.message)
+            return ResourceClaim(uid="", namespace=pod.namespace, name=entry.claim, spec=spec)
 
 
 def _claim_keys(pod: Pod) -> Sequence[str]:

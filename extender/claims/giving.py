@@ -16,7 +16,6 @@ pinned before we have decided on it, too. And each write is conditional on the c
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 import structlog
@@ -61,17 +60,6 @@ _AT_A_TIME = 16
 """Concurrent writes of finalizers for one gang."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceCaches:
-    """What is watched for devices."""
-
-    claims: Cache[ResourceClaim]
-    """All claims of the cluster; their devices are taken."""
-    slices: Cache[ResourceSlice]
-    """The devices of all nodes."""
-    kube_nodes: Cache[KubeNodeFacts]
-
-
 class Devices:
     """Reads what claims ask for and what Slurm gave, and writes the claims."""
 
@@ -80,20 +68,23 @@ class Devices:
         known: KnownClaims,
         slurm: SlurmClient,
         *,
-        caches: DeviceCaches,
+        claims: Cache[ResourceClaim],
+        slices: Cache[ResourceSlice],
+        kube_nodes: Cache[KubeNodeFacts],
         profiles: Profiles,
         bridged: BridgedNodes,
         templates: Templates,
         clock: Clock,
         wake: Callable[[PodUid], None],
     ) -> None:
+        """claims: all of the cluster; their devices are taken."""
         self._claims = known.api
         self._known = known
         self._slurm = slurm
-        self._all_claims = caches.claims
-        self._in_pool = caches.claims.index(lambda claim: {device.pool for device in claim.devices})
-        self._slices_of = caches.slices.index(lambda slice_: [slice_.node] if slice_.node else [])
-        self._kube_nodes = caches.kube_nodes
+        self._all_claims = claims
+        self._in_pool = claims.index(lambda claim: {device.pool for device in claim.devices})
+        self._slices_of = slices.index(lambda slice_: [slice_.node] if slice_.node else [])
+        self._kube_nodes = kube_nodes
         self._profiles = profiles
         self._bridged = bridged
         """Knows the GRES of nodes as of the last reading of Slurm."""
@@ -105,8 +96,8 @@ class Devices:
         self._reserved = Reservations()
         self._listing = asyncio.Lock()
         self._has_listed = False
-        caches.claims.subscribe(self._on_changed)
-        caches.slices.subscribe(self._on_published)
+        claims.subscribe(self._on_changed)
+        slices.subscribe(self._on_published)
 
     async def give(self, pod: Pod, action: Assign, job: SlurmJob | None) -> None:
         """Give a pod's claims the devices that its job has on its node.
@@ -329,34 +320,22 @@ class Devices:
         except errors.NotFound as error:
             raise CannotGive(f"a claim of the pod no longer exists: {error.message}") from error
 
-    async def _prepare(self, claim: ResourceClaim) -> ResourceClaim:
-        """Make sure that a claim has no devices, and that Kubernetes will take devices back from it."""
-        if claim.is_allocated:  # for an earlier job of this pod, and no kubelet has seen it
-            claim = self._observe(claim, await self._claims.take_back(claim))
-        return self._observe(claim, await self._claims.protect(claim))
-
     async def _carry_out(
         self, pod: Pod, gift: Gift, classes: Mapping[str, DeviceClass], node: KubeNode
     ) -> None:
-        is_sent = False
+        claim, is_sent = gift.claim, False
         try:
-            claim = await self._prepare(gift.claim)
+            if claim.is_allocated:  # for an earlier job of this pod, and no kubelet has seen it
+                claim = self._observe(claim, await self._claims.take_back(claim))
+            # From now on Kubernetes will take devices back from it.
+            claim = self._observe(claim, await self._claims.protect(claim))
+            gift = Gift(claim=claim, results=gift.results)
             is_sent = True
-            await self._write(pod, Gift(claim=claim, results=gift.results), classes, node)
-        finally:
-            if not is_sent:
-                self._reserved.release(gift.claim.uid)
-
-    async def _write(
-        self, pod: Pod, gift: Gift, classes: Mapping[str, DeviceClass], node: KubeNode
-    ) -> None:
-        claim = gift.claim
-        try:
             written = await self._claims.give(
                 gift, classes, node=node, pod=pod.uid, pod_name=pod.name, at=self._clock.now()
             )
-        except errors.KubeError as error:
-            if not error.may_have_happened:
+        except BaseException as error:
+            if not is_sent or (isinstance(error, errors.KubeError) and not error.may_have_happened):
                 self._reserved.release(claim.uid)
             raise
         self._observe(claim, written)

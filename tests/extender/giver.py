@@ -18,7 +18,7 @@ from bridge.kube.claims.resource_claims import CLAIMS, CLASSES, ResourceClaims
 from bridge.kube.claims.slices import SLICES
 from bridge.kube.claims.templates import ClaimTemplates
 from extender.claims.asking import Templates
-from extender.claims.giving import DeviceCaches, Devices
+from extender.claims.giving import Devices
 from extender.claims.known import KnownClaims
 from slurmruntime.kube import node_objects
 from slurmruntime.kube.cache import Cache
@@ -91,7 +91,9 @@ class Stage:
         self.devices = Devices(
             known,
             slurm,  # type: ignore[arg-type]  # all that is called
-            caches=DeviceCaches(claims=self.everyone, slices=slices, kube_nodes=self.kube_nodes),
+            claims=self.everyone,
+            slices=slices,
+            kube_nodes=self.kube_nodes,
             profiles=its,
             bridged=SimpleNamespace(gres=lambda _: self.gres),  # type: ignore[arg-type]  # all that is asked
             templates=Templates(known, ClaimTemplates(self.api), its, clock),  # type: ignore[arg-type]  # the same

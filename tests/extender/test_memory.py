@@ -1,17 +1,17 @@
 """What is remembered of owners costs no more than a bound, however many and large they are."""
 
-from extender.memory import MOST, MOST_BYTES, Memory
+from extender.memory import MOST, MOST_BYTES, Memory, size_of
 from slurmruntime.model.objects import KubeObject
 
 FAT = KubeObject(uid="u", name="fat", size_bytes=MOST_BYTES // 4)
 
 
-def kept(memory: Memory[int]) -> list[int]:
+def kept(memory: Memory[int, KubeObject | None]) -> list[int]:
     return [key for key in range(2 * MOST) if memory.has(key, 0.0)]
 
 
 def test_large_objects_push_out_the_oldest() -> None:
-    memory: Memory[int] = Memory(30.0)
+    memory = Memory[int, KubeObject | None](30.0, size=size_of)
     for key in range(6):
         memory.put(key, FAT, 0.0)
     memory.put(5, FAT, 0.0)  # again
@@ -22,7 +22,7 @@ def test_large_objects_push_out_the_oldest() -> None:
 
 
 def test_so_do_very_many() -> None:
-    memory: Memory[int] = Memory(30.0)
+    memory = Memory[int, KubeObject | None](30.0, size=size_of)
     for key in range(MOST + 10):
         memory.put(key, None, 0.0)
 
@@ -30,7 +30,7 @@ def test_so_do_very_many() -> None:
 
 
 def test_answers_get_old() -> None:
-    memory: Memory[int] = Memory(30.0)
+    memory = Memory[int, KubeObject | None](30.0, size=size_of)
     memory.put(1, FAT, 0.0)
 
     assert memory.get(1) is FAT

@@ -13,7 +13,7 @@ from bridge.kube.claims.slices import SLICES
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.reconcile.actuator import NotGiven
 from extender.claims.asking import Templates
-from extender.claims.giving import DeviceCaches, Devices
+from extender.claims.giving import Devices
 from extender.claims.known import KnownClaims
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.node_objects import NODES
@@ -44,9 +44,9 @@ def tried(
         devices = Devices(
             known,
             None,  # type: ignore[arg-type]  # it is not asked
-            caches=DeviceCaches(
-                claims=Cache(CLAIMS), slices=Cache(SLICES), kube_nodes=Cache(NODES)
-            ),
+            claims=Cache(CLAIMS),
+            slices=Cache(SLICES),
+            kube_nodes=Cache(NODES),
             profiles=its,
             bridged=None,  # type: ignore[arg-type]  # nor this
             templates=Templates(known, ClaimTemplates(api), its, clock),  # type: ignore[arg-type]
