@@ -7,7 +7,6 @@ from functools import partial
 
 from bridge.domain.lifecycle.decision import Actor, Deadlines, WhenFull
 from bridge.domain.model.claims import profiles
-from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.hybrid import HybridRule
 from bridge.escrow import service as escrow
 from bridge.escrow.job_hints import JobHints
@@ -24,14 +23,13 @@ from bridge.settings.configuration import Sources
 from bridge.settings.policy_file import PolicyFile
 from bridge.settings.schema import Settings
 from bridge.slurm import kick
-from extender import app
+from extender import app, cpus
 from extender.binder import Binder
 from extender.claims.asking import ClaimAsker, Templates
 from extender.claims.giving import Devices
 from extender.claims.known import KnownClaims
-from extender.cpus import CpuReader
 from extender.gathering import Gatherer, PolicySource
-from extender.nodes import BridgedNodes, Sharing, Units
+from extender.nodes import BridgedNodes, Sharing
 from extender.owners import Owners
 from extender.side import Placement, Workloads
 from extender.submitting import Submitter
@@ -125,16 +123,8 @@ async def place(
     waker = build_waker(term) if program.settings.slurm.kick else None
     if waker:  # jobs end only on the controllers' side, which may run in this process, too
         term.shared.on_completion(waker.completed)
-    claims = build_known_claims(term)
-    submitter = build_submitter(
-        term,
-        policy_file,
-        owners,
-        bridged,
-        build_claim_asker(term, claims) if claims else None,
-    )
-    if waker:
-        submitter.on_submitted(waker.submitted)
+    claims, asker, giver = build_devices(term, bridged)
+    submitter = build_submitter(term, policy_file, owners, bridged, devices=asker, waker=waker)
     facts = Placement(
         placeholders=term.placeholders,
         bridged=bridged,
@@ -142,10 +132,9 @@ async def place(
         accession=accession,
         clock=program.clock,
         wake=term.wake,
+        on_freed=waker.freed if waker else None,
     )
     mirror.pods.subscribe(facts.pod_changed)
-    if waker:
-        facts.on_freed(waker.freed)
     side = Side(
         actor=Actor.EXTENDER,
         deadlines=deadlines(program.settings),
@@ -156,8 +145,8 @@ async def place(
     loop = term.loop(
         side,
         submitter=submitter,
-        devices=build_device_giver(term, claims, bridged) if claims else None,
-        cpus=CpuReader(term.program.slurm) if term.program.settings.agent.pin_cores else None,
+        devices=giver,
+        cpus=partial(cpus.of_pod, program.slurm) if program.settings.agent.pin_cores else None,
     )
     async with asyncio.TaskGroup() as group:
         group.create_task(bridged.list_first(stop))
@@ -218,11 +207,9 @@ def build_bridged_nodes(term: Leadership, questions: Questions) -> BridgedNodes:
         kube_nodes=mirror.kube_nodes,
         bound=mirror.bound,
         placeholders=term.placeholders,
-        units=Units(
-            gpu_resources=program.settings.controllers.gpu_resources,
-            resources=request_defaults.counted_as(program.settings),
-            milli_per_cpu=program.settings.slurm.milli_cpu_per_cpu,
-        ),
+        gpu_resources=program.settings.controllers.gpu_resources,
+        resources=request_defaults.counted_as(program.settings),
+        milli_per_cpu=program.settings.slurm.milli_cpu_per_cpu,
         sharing=Sharing(rule=HybridRule(program.settings.nodes.hybrid), questions=questions),
         clock=program.clock,
     )
@@ -233,7 +220,9 @@ def build_submitter(
     policy_file: PolicyFile,
     owners: Owners,
     bridged: BridgedNodes,
+    *,
     devices: ClaimAsker | None,
+    waker: SchedulerWaker | None,
 ) -> Submitter:
     """Build what submits placeholders, as the current policy allows."""
     program = term.program
@@ -251,55 +240,37 @@ def build_submitter(
         defaults=request_defaults.of(program.settings, program.cluster),
         concurrency=program.settings.slurm.connections,
         process=program.process,
+        on_submitted=waker.submitted if waker else None,
     )
 
 
-def build_known_claims(term: Leadership) -> KnownClaims | None:
-    """Build the cache of resource claims; None without device profiles, because no pod has claims then."""
+def build_devices(
+    term: Leadership, bridged: BridgedNodes
+) -> tuple[KnownClaims, ClaimAsker, Devices] | tuple[None, None, None]:
+    """Build what knows resource claims, what reads what they ask for, and what gives them devices.
+
+    All are None without device profiles, because no pod has claims then.
+    """
     program, mirror = term.program, term.mirror
     if not program.settings.controllers.device_profiles:
-        return None
-    return KnownClaims(ResourceClaims(program.kube), mirror.claims, mirror.classes)
-
-
-def build_templates(term: Leadership, claims: KnownClaims) -> Templates:
-    """Build what reads claim templates, and creates those that admission has named."""
-    program = term.program
-    return Templates(claims, ClaimTemplates(program.kube), _profiles(program), program.clock)
-
-
-def build_claim_asker(term: Leadership, claims: KnownClaims) -> ClaimAsker:
-    """Build what reads what pods' claims ask for."""
-    program = term.program
-    return ClaimAsker(
-        ResourceClaims(program.kube),
-        claims,
-        build_templates(term, claims),
-        pods=term.mirror.pods,
-        profiles=_profiles(program),
-        clock=program.clock,
-    )
-
-
-def build_device_giver(term: Leadership, claims: KnownClaims, bridged: BridgedNodes) -> Devices:
-    """Build what gives devices to resource claims."""
-    program, mirror = term.program, term.mirror
-    return Devices(
-        claims,
+        return None, None, None
+    known = KnownClaims(ResourceClaims(program.kube), mirror.claims, mirror.classes)
+    read = profiles.read(program.settings.controllers.device_profiles)
+    templates = Templates(known, ClaimTemplates(program.kube), read, program.clock)
+    asker = ClaimAsker(known, templates, pods=mirror.pods, profiles=read, clock=program.clock)
+    giver = Devices(
+        known,
         program.slurm,
         claims=mirror.claims,
         slices=mirror.slices,
         kube_nodes=mirror.kube_nodes,
-        profiles=_profiles(program),
+        profiles=read,
         bridged=bridged,
-        templates=build_templates(term, claims),
+        templates=templates,
         clock=program.clock,
         wake=term.wake,
     )
-
-
-def _profiles(program: Program) -> Profiles:
-    return profiles.read(program.settings.controllers.device_profiles)
+    return known, asker, giver
 
 
 if __name__ == "__main__":

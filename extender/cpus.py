@@ -14,44 +14,38 @@ from slurmruntime.slurm.client import SlurmClient
 _log = structlog.get_logger(__name__)
 
 
-class CpuReader:
-    """Reads CPUs from Slurm: two requests for each pod that gets its node."""
+async def of_pod(slurm: SlurmClient, action: Assign, job: SlurmJob | None) -> str:
+    """Return a pod's CPUs on its node, as Slurm numbers them: two requests for each pod.
 
-    def __init__(self, slurm: SlurmClient) -> None:
-        self._slurm = slurm
+    "" on a node with a slurmd, which pins CPUs itself, for a heterogeneous job, where a gang's CPUs
+    cannot be divided, and where Slurm's answer names none or makes no sense: the pod starts anyway,
+    and may use all processors for its whole life, because this is written only once.
 
-    async def cpus_of(self, action: Assign, job: SlurmJob | None) -> str:
-        """Return a pod's CPUs on its node, as Slurm numbers them.
-
-        "" on a node with a slurmd, which pins CPUs itself, for a heterogeneous job, where a gang's CPUs
-        cannot be divided, and where Slurm's answer names none or makes no sense: the pod starts anyway,
-        and may use all processors for its whole life, because this is written only once.
-
-        Raises:
-            SlurmError: decide again later; the job may have ended in the meantime.
-        """
-        if job is not None and job.parts:
-            return ""
-        node = await nodes.node(self._slurm, action.slurm_node)
-        if not node.is_external:
-            return ""
-        try:
-            job_cpus = await cpus.of_job(
-                self._slurm,
-                action.job_id,
-                action.slurm_node,
-                sluid=action.sluid,
-                threads=node.threads_per_core,
-            )
-        except Malformed as error:
-            _log.warning("pod.cpus_unreadable", job_id=action.job_id, error=str(error))
-            return ""
-        own = topology.portion(job_cpus, **seating.place(action))
-        if not own:
-            _log.warning(
-                "pod.cpus_untold",
-                job_id=action.job_id,
-                slurm_node=action.slurm_node,
-                job_has=cpu_list.render(job_cpus),
-            )
-        return cpu_list.render(own)
+    Raises:
+        SlurmError: decide again later; the job may have ended in the meantime.
+    """
+    if job is not None and job.parts:
+        return ""
+    node = await nodes.node(slurm, action.slurm_node)
+    if not node.is_external:
+        return ""
+    try:
+        job_cpus = await cpus.of_job(
+            slurm,
+            action.job_id,
+            action.slurm_node,
+            sluid=action.sluid,
+            threads=node.threads_per_core,
+        )
+    except Malformed as error:
+        _log.warning("pod.cpus_unreadable", job_id=action.job_id, error=str(error))
+        return ""
+    own = topology.portion(job_cpus, **seating.place(action))
+    if not own:
+        _log.warning(
+            "pod.cpus_untold",
+            job_id=action.job_id,
+            slurm_node=action.slurm_node,
+            job_has=cpu_list.render(job_cpus),
+        )
+    return cpu_list.render(own)

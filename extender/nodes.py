@@ -41,18 +41,6 @@ _LONGEST_UNPAIRED_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Units:
-    """How what pods request is counted in Slurm."""
-
-    gpu_resources: Mapping[str, str]
-    """Extended resource → GRES name."""
-    resources: Mapping[str, str]
-    """The same, and those that devices of resource claims count as."""
-    milli_per_cpu: int
-    """Kubernetes millicores per Slurm CPU."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
     """How native jobs and pods share hybrid nodes."""
 
@@ -73,10 +61,19 @@ class BridgedNodes:
         kube_nodes: Cache[KubeNodeFacts],
         bound: Cache[BoundPod],
         placeholders: Placeholders,
-        units: Units,
+        gpu_resources: Mapping[str, str],
+        resources: Mapping[str, str],
+        milli_per_cpu: int,
         sharing: Sharing,
         clock: Clock,
     ) -> None:
+        """Start without a list of Slurm's nodes.
+
+        Args:
+            gpu_resources: extended resource → GRES name.
+            resources: the same, and those that devices of resource claims count as.
+            milli_per_cpu: Kubernetes millicores per Slurm CPU.
+        """
         self._slurm = slurm
         self._cluster = cluster
         self._placeholders = placeholders
@@ -85,7 +82,9 @@ class BridgedNodes:
         self._bound_on = bound.index(bound_to)
         self._ours_on = pods.index(taken_by)
         self.by_name = KubeNodes(kube_nodes)
-        self._units = units
+        self._gpu_resources = gpu_resources
+        self._resources = resources
+        self._milli_per_cpu = milli_per_cpu
         self._sharing = sharing
         self._listing = asyncio.Lock()
         self._edits = 0
@@ -160,10 +159,6 @@ class BridgedNodes:
         if self._listed is None:
             await self.pool()
 
-    def kube_node(self, slurm_node: SlurmNode) -> KubeNode | None:
-        """Return the Kubernetes node with this Slurm name; None if there is none."""
-        return self.by_name.behind(slurm_node)
-
     def slurm_node(self, kube_node: KubeNode) -> SlurmNode | None:
         """Return the Slurm name of a Kubernetes node; None if there is no such node."""
         facts = self._kube_nodes.get(kube_node)
@@ -198,7 +193,7 @@ class BridgedNodes:
             return fit.FitResult(Fit.UNHELD, "Slurm's nodes have not been listed yet")
         gres = self.gres(nodes.slurm_name(facts))
         limits = KubeLimits(
-            counted=self._units.gpu_resources,
+            counted=self._gpu_resources,
             hybrid=self._sharing.rule,
             has_whole_node=takes_turns and hybrid.has_whole_nodes(job, self._records),
         )
@@ -220,13 +215,13 @@ class BridgedNodes:
             staying=[other for other in present if other.uid not in leaving],
             foreign=bound,
             beside=beside,
-            milli_per_cpu=self._units.milli_per_cpu,
+            milli_per_cpu=self._milli_per_cpu,
         )
         return fit.FitResult(busy, overlap) if overlap else result
 
     def shortfall(self, pod: Pod, job: SlurmJob, slot: int) -> str:
         """Return in which resources Slurm granted a slot less than the pod takes; "" if in none."""
-        return fit.shortfall(pod, job, slot, self._units.resources, self._units.milli_per_cpu)
+        return fit.shortfall(pod, job, slot, self._resources, self._milli_per_cpu)
 
     def _is_outlived(self, pod: Pod) -> bool:
         """Check whether the pod's placeholder has ended.

@@ -80,7 +80,9 @@ class Placement:
         accession: Accession,
         clock: Clock,
         wake: Callable[[PodUid], None],
+        on_freed: Callable[[], None] | None = None,
     ) -> None:
+        """on_freed: called whenever a pod has ended."""
         self._bridged = bridged
         self._submitter = submitter
         self._placeholders = placeholders
@@ -88,16 +90,12 @@ class Placement:
         self._leads_since = clock.now().astimezone(UTC)
         self._unbindable = BindFailures()
         self._clock = clock
-        self._freed: list[Callable[[], None]] = []
+        self._on_freed = on_freed
         self._wake = wake
         self._await_nodes: set[PodUid] = set()
         """Pods that might start once nodes change."""
         self._nodes_edited_at: datetime | None = None
         bridged.on_edit(self._nodes_edited)
-
-    def on_freed(self, callback: Callable[[], None]) -> None:
-        """Call this back whenever a pod has ended."""
-        self._freed.append(callback)
 
     def past(self, pod: Pod) -> Past:
         """Return whether a predecessor may have a submit for this pod in flight."""
@@ -120,7 +118,7 @@ class Placement:
         """Gather whether the pod fits on the node that Slurm chose, if any, and whether Slurm granted enough."""
         running = [job for job in view.live if job.phase is JobPhase.RUNNING and job.nodes]
         slurm_node = seat.node if seat else running[0].nodes[0] if running else None
-        kube_node = self._bridged.kube_node(slurm_node) if slurm_node else None
+        kube_node = self._bridged.by_name.behind(slurm_node) if slurm_node else None
         answer = self._bridged.check(pod, running[0], kube_node, beside) if kube_node else None
         facts = Facts(
             pod=pod,
@@ -158,8 +156,8 @@ class Placement:
             self._submitter.retry(new.uid)
         if old and old.is_bound and not old.is_terminal and (new is None or new.is_terminal):
             self._placeholders.stir()
-            for freed in self._freed:
-                freed()
+            if self._on_freed is not None:
+                self._on_freed()
         if new and _is_unbound(new) and not (old and _is_unbound(old)):
             self._note_unbound(new)
 

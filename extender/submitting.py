@@ -43,7 +43,9 @@ class Submitter:
         defaults: Defaults,
         concurrency: int,
         process: Process,
+        on_submitted: Callable[[], None] | None = None,
     ) -> None:
+        """on_submitted: called after each accepted submit."""
         self._slurm = slurm
         self._placeholders = placeholders
         self._gatherer = gatherer
@@ -51,15 +53,11 @@ class Submitter:
         self._slots = asyncio.Semaphore(concurrency)
         self._clock = process.clock
         self._metrics = process.metrics
-        self._on_submitted: Callable[[], None] | None = None
+        self._on_submitted = on_submitted
         self._refusals: Refusals[WorkloadKey] = Refusals()
         self._shared = SharedRefusals()
         self._submitted: dict[WorkloadKey, Identity] = {}
         """The last submit of each workload, because Slurm may have forgotten the job by the next one."""
-
-    def on_submitted(self, callback: Callable[[], None]) -> None:
-        """Call this back after each accepted submit."""
-        self._on_submitted = callback
 
     def refusal(self, key: WorkloadKey) -> SubmitRefusal | None:
         """Return why the workload's last submits were refused; None once one was accepted."""

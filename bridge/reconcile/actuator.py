@@ -4,7 +4,7 @@ Those to Slurm are in `bridge.reconcile.placeholder_writes`. There is no busines
 and the same holds: every action is idempotent and may be cut off anywhere.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, assert_never
 
@@ -81,15 +81,9 @@ class DeviceGiver(Protocol):
         """
 
 
-class CpuLookup(Protocol):
-    """Looks up which CPUs Slurm gave a pod, for the agent of its node."""
-
-    async def cpus_of(self, action: Assign, job: SlurmJob | None) -> str:
-        """Return a pod's CPUs on its node, as Slurm numbers them; "" if none are to be written on the pod.
-
-        Raises:
-            SlurmError: decide again later.
-        """
+CpuLookup = Callable[[Assign, SlurmJob | None], Awaitable[str]]
+"""Returns a pod's CPUs on its node, as Slurm numbers them; "" if none are to be written on the pod.
+May raise SlurmError: decide again later."""
 
 
 class Actuator:
@@ -205,7 +199,7 @@ class Actuator:
         job = self._placeholders.job(action.job_id)
         if pod.resource_claims and self._devices is not None:
             await self._devices.give(pod, action, job)
-        cpus = await self._cpus.cpus_of(action, job) if self._cpus is not None else ""
+        cpus = await self._cpus(action, job) if self._cpus is not None else ""
         assigned = patches.assign(
             pod,
             job_id=action.job_id,

@@ -14,7 +14,6 @@ from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.values import ClaimSpec, PodClaim, ResourceClaim
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.workload import Workload
-from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.reconcile.actuator import NotGiven
 from extender.claims.known import KnownClaims
@@ -128,7 +127,6 @@ class ClaimAsker:
 
     def __init__(
         self,
-        claims: ResourceClaims,
         known: KnownClaims,
         templates: Templates,
         *,
@@ -136,7 +134,6 @@ class ClaimAsker:
         profiles: Profiles,
         clock: Clock,
     ) -> None:
-        self._claims = claims
         self._known = known
         self._templates = templates
         self._users = pods.index(_claim_keys)
@@ -199,7 +196,7 @@ class ClaimAsker:
             is_overdue = bool(entry.template) and (bool(entry.claim) or age > _MADE_WITHIN)
             return ClaimInHand(index=index, entry=entry, spec=None, is_overdue=is_overdue)
         if giving.may_take_back(claim, pod.uid):
-            await self._claims.take_back(claim)
+            await self._known.api.take_back(claim)
         users = self._users.get(f"{pod.namespace}/{entry.claim}")
         others = [user.name for user in users if user.uid != pod.uid]
         other_users = set(claim.reserved_for) - {pod.uid, *(user.uid for user in users)}

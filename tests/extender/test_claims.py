@@ -62,7 +62,7 @@ def asked(
         claims = ResourceClaims(api)  # type: ignore[arg-type]  # all that is called
         known, its = KnownClaims(claims, Cache(CLAIMS), Cache(CLASSES)), profiles.read(PROFILES)
         templates = Templates(known, ClaimTemplates(api), its, clock)  # type: ignore[arg-type]
-        asker = ClaimAsker(claims, known, templates, pods=Cache(PODS), profiles=its, clock=clock)
+        asker = ClaimAsker(known, templates, pods=Cache(PODS), profiles=its, clock=clock)
         await body(asker, api, members)
 
     virtual_time.run(main)

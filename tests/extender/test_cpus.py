@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from bridge.domain.lifecycle.actions import Assign
 from bridge.slurm.allocated import cpus
-from extender.cpus import CpuReader
+from extender.cpus import of_pod
 from slurmclient import errors
 from slurmruntime.values.ids import JobId, KubeNode, SlurmNode
 from tests.make.slurm import Slurm
@@ -27,7 +27,7 @@ def told(monkeypatch: pytest.MonkeyPatch, answer: frozenset[int] | errors.SlurmE
 
     monkeypatch.setattr(cpus, "of_job", of_job)
     slurm = Slurm(Trouble(), [], [Node(name="s1")])
-    return asyncio.run(CpuReader(slurm).cpus_of(ACTION, None))  # type: ignore[arg-type]
+    return asyncio.run(of_pod(slurm, ACTION, None))  # type: ignore[arg-type]
 
 
 def test_the_cpus_of_an_external_node_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from bridge.domain.model.jobs import JobEnd, JobPhase, SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.kube.decode import BOUND_PODS, PODS
 from bridge.reconcile.nodes import KubeNodes
-from extender.nodes import BridgedNodes, Sharing, Units
+from extender.nodes import BridgedNodes, Sharing
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.node_objects import NODES
 from slurmruntime.values import names
@@ -48,7 +48,9 @@ def bridged(
         kube_nodes=kube_nodes,
         bound=Cache(BOUND_PODS),
         placeholders=SimpleNamespace(job=lambda _: job),  # type: ignore[arg-type]  # all that is asked
-        units=Units(gpu_resources={"nvidia.com/gpu": "gpu"}, resources={}, milli_per_cpu=1000),
+        gpu_resources={"nvidia.com/gpu": "gpu"},
+        resources={},
+        milli_per_cpu=1000,
         sharing=sharing,
         clock=VirtualClock(),
     )

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from bridge.domain.model.hybrid import HybridRule
 from bridge.kube.decode import BOUND_PODS, PODS
-from extender.nodes import BridgedNodes, Sharing, Units
+from extender.nodes import BridgedNodes, Sharing
 from slurmclient import TokenFile
 from slurmclient.errors import Unavailable
 from slurmclient.transport.exchange import Reply, Request
@@ -78,7 +78,9 @@ def bridged(
         kube_nodes=kube_nodes or known_to_kubernetes(),
         bound=Cache(BOUND_PODS),
         placeholders=None,  # type: ignore[arg-type]  # of pods that are there
-        units=Units(gpu_resources={}, resources={}, milli_per_cpu=1000),
+        gpu_resources={},
+        resources={},
+        milli_per_cpu=1000,
         sharing=Sharing(rule=HybridRule.ACCEPT_OVERLAP),
         clock=clock,
     )
