@@ -37,13 +37,13 @@ class NodeRow:
     gres: str
     reason: str
     """Slurm's reason for a drain or worse."""
-    others: str
+    others: str = ""
     """Owners of the pods that Slurm did not place there; "" if there are none or they were not read."""
-    devices: str
+    devices: str = ""
     """How exactly a pod gets the devices that Slurm gave it (`Exactness`); "" if there are none."""
-    cores: str
+    cores: str = ""
     """How exactly a pod gets the cores that Slurm gave it."""
-    exactness: str
+    exactness: str = ""
     """The reasons, for devices and cores."""
     mismatch: str
     """What does not match; "" if everything does."""
@@ -118,10 +118,6 @@ def _row(
         slurm_memory_mib=twin.memory_mib if twin else 0,
         gres=twin.gres if twin else "",
         reason=twin.reason if twin else "",
-        others="",
-        devices="",
-        cores="",
-        exactness="",
         mismatch="; ".join(_mismatches(node, twin, milli_per_cpu)) if is_slurm_known else "",
     )
 

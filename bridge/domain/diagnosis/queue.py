@@ -115,7 +115,10 @@ def entries(
     job_entries.sort(
         key=lambda entry: (entry.state != "PENDING", -(entry.priority or 0), entry.job or 0)
     )
-    return [*(_alone(pod, now) for pod in sorted(alive.values(), key=_age)), *job_entries]
+    return [
+        *(_alone(pod, now) for pod in sorted(alive.values(), key=lambda pod: pod.created_at)),
+        *job_entries,
+    ]
 
 
 def _entry(job: QueuedJob, identity: Identity, members: Sequence[Pod], now: datetime) -> QueueEntry:
@@ -152,7 +155,3 @@ def _alone(pod: Pod, now: datetime) -> QueueEntry:
         nodes=(SlurmNode(node),) if node else (),
         age=now - pod.created_at,
     )
-
-
-def _age(pod: Pod) -> datetime:
-    return pod.created_at

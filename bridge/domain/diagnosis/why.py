@@ -54,7 +54,7 @@ class Stage(enum.StrEnum):
     ENDED = "ended"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """One pod's state in words."""
 
@@ -64,7 +64,7 @@ class Diagnosis:
     why: str = ""
     next_step: str = ""
     """What can be done about it; "" if there is nothing to do."""
-    details: tuple[tuple[str, str], ...] = field(default=())
+    details: tuple[tuple[str, str], ...] = ()
     """What else is known, as name and text."""
 
 
@@ -73,7 +73,9 @@ def answer(situation: Situation) -> Diagnosis:
     pod, job = situation.pod, _job(situation)
     if not pod.is_ours(situation.scheduler_name):
         return _not_ours(situation)
-    details = (*_slurm(situation, job), *_kubernetes(pod), *_claims(situation))
+    kube_node = pod.kube_node or pod.assigned_node
+    node = [("node", kube_node)] if kube_node else []
+    details = (*_slurm(situation, job), ("phase", pod.phase.value), *node, *_claims(situation))
     return replace(_diagnose(situation, job), details=details)
 
 
@@ -83,22 +85,15 @@ def _diagnose(situation: Situation, job: QueuedJob | None) -> Diagnosis:
         case Row.GATED:
             return _gated(situation, job)
         case Row.UNPLACED:
-            return Diagnosis(
-                stage=Stage.WAITS,
-                state="cannot be placed",
-                why="its gate was removed by hand before Slurm gave it a node",
-                next_step="create the pod again",
-            )
+            why = "its gate was removed by hand before Slurm gave it a node"
+            return Diagnosis(Stage.WAITS, "cannot be placed", why, "create the pod again")
         case Row.PLACED:
             return _placed(pod)
         case Row.BOUND:
             return _bound(pod, job)
         case Row.GATED_DELETING | Row.STOPPING | Row.DELETED:
-            return Diagnosis(
-                stage=Stage.ENDS,
-                state="ends",
-                why="it was deleted" if pod.is_deleting else "it has ended",
-            )
+            why = "it was deleted" if pod.is_deleting else "it has ended"
+            return Diagnosis(Stage.ENDS, "ends", why)
         case Row.TERMINAL:
             return _ended(pod)
         case unreachable:
@@ -129,44 +124,24 @@ def _not_ours(situation: Situation) -> Diagnosis:
         step = (
             f"kubectl label namespace {namespace} {names.ENABLED_LABEL}=true, then create it again"
         )
-    return Diagnosis(
-        stage=Stage.NOT_OURS,
-        state="is not Slurm's to place",
-        why=why,
-        next_step=step,
-        details=(("scheduler", situation.pod.scheduler_name),),
-    )
+    details = (("scheduler", situation.pod.scheduler_name),)
+    return Diagnosis(Stage.NOT_OURS, "is not Slurm's to place", why, step, details)
 
 
 def _gated(situation: Situation, job: QueuedJob | None) -> Diagnosis:
     pod = situation.pod
     condition = pod.condition(names.ALLOCATED_CONDITION)
     if job is not None and job.phase is JobPhase.WAITING:
-        explanation = reason_of(job)
-        return Diagnosis(
-            stage=Stage.WAITS,
-            state="waits in Slurm",
-            why=explanation.words,
-            next_step=explanation.next_step,
-        )
+        reason = reason_of(job)
+        return Diagnosis(Stage.WAITS, "waits in Slurm", reason.words, reason.next_step)
     if pod.has_foreign_gate:
         others = ", ".join(gate for gate in pod.gates if gate != names.GATE)
-        return Diagnosis(
-            stage=Stage.WAITS,
-            state="waits for others",
-            why=f"it has scheduling gates that are not ours: {others}",
-            next_step="their owners must remove them",
-        )
+        why = f"it has scheduling gates that are not ours: {others}"
+        return Diagnosis(Stage.WAITS, "waits for others", why, "their owners must remove them")
     if condition is not None:
-        return Diagnosis(
-            stage=Stage.WAITS, state="waits", why=f"{condition.message} ({condition.reason})"
-        )
-    return Diagnosis(
-        stage=Stage.WAITS,
-        state="waits to be submitted",
-        why="Slurm has no placeholder for it yet",
-        next_step="if this lasts: kubectl slurm doctor",
-    )
+        return Diagnosis(Stage.WAITS, "waits", f"{condition.message} ({condition.reason})")
+    why, step = "Slurm has no placeholder for it yet", "if this lasts: kubectl slurm doctor"
+    return Diagnosis(Stage.WAITS, "waits to be submitted", why, step)
 
 
 def reason_of(job: QueuedJob) -> Explanation:
@@ -174,54 +149,41 @@ def reason_of(job: QueuedJob) -> Explanation:
     reason = reasons.condition_reason(job.reason)
     explanation = waiting_reasons.explain(reason) or Explanation(reason)
     name = f" ({job.reason})" if job.reason else ""
-    text = f", Slurm says: {job.reason_text}" if job.reason_text else ""
-    return Explanation(f"{explanation.words}{name}{text}", explanation.next_step)
+    words = f"{explanation.words}{name}{reasons.says(job.reason_text)}"
+    return Explanation(words, explanation.next_step)
 
 
 def _placed(pod: Pod) -> Diagnosis:
     scheduled = pod.condition("PodScheduled")
     message = scheduled.message if scheduled is not None else ""
-    return Diagnosis(
-        stage=Stage.STARTS,
-        state="is being bound",
-        why=message or f"{pod.bound_by} has not bound it to {pod.assigned_node} yet",
-        next_step="" if not message else "it is returned to Slurm at the bind deadline",
-    )
+    why = message or f"{pod.bound_by} has not bound it to {pod.assigned_node} yet"
+    step = "it is returned to Slurm at the bind deadline" if message else ""
+    return Diagnosis(Stage.STARTS, "is being bound", why, step)
 
 
 def _bound(pod: Pod, job: QueuedJob | None) -> Diagnosis:
-    troubles = [f"{c.name}: {c.reason} {c.message}".strip() for c in pod.containers if c.reason]
     if not pod.has_started:
-        return Diagnosis(
-            stage=Stage.STARTS,
-            state="starts",
-            why="; ".join(troubles) or f"the kubelet of {pod.kube_node} has not started it yet",
-            next_step=f"kubectl -n {pod.namespace} describe pod {pod.name}" if troubles else "",
-        )
+        troubles = "; ".join(pod.troubles)
+        why = troubles or f"the kubelet of {pod.kube_node} has not started it yet"
+        step = f"kubectl -n {pod.namespace} describe pod {pod.name}" if troubles else ""
+        return Diagnosis(Stage.STARTS, "starts", why, step)
     condition = pod.condition(names.ALLOCATED_CONDITION)
     if job is not None and job.phase is JobPhase.ENDED:
-        return Diagnosis(
-            stage=Stage.ENDS,
-            state="is about to be evicted",
-            why=f"Slurm job {job.id} is {job.state}",
-        )
+        why = f"Slurm job {job.id} is {job.state}"
+        return Diagnosis(Stage.ENDS, "is about to be evicted", why)
     if condition is not None and condition.status == "False":
-        return Diagnosis(
-            stage=Stage.RUNS, state="runs", why=f"{condition.message} ({condition.reason})"
-        )
-    return Diagnosis(stage=Stage.RUNS, state="runs")
+        return Diagnosis(Stage.RUNS, "runs", f"{condition.message} ({condition.reason})")
+    return Diagnosis(Stage.RUNS, "runs")
 
 
 def _ended(pod: Pod) -> Diagnosis:
     condition = pod.condition(names.DISRUPTION_TARGET)
     how = outcome.in_words(outcome.of(pod))
     if condition is not None:
-        return Diagnosis(
-            stage=Stage.ENDED, state="has ended", why=f"{condition.message} ({condition.reason})"
-        )
-    return Diagnosis(
-        stage=Stage.ENDED, state="has ended", why=f"{pod.reason}: {how}" if pod.reason else how
-    )
+        why = f"{condition.message} ({condition.reason})"
+    else:
+        why = f"{pod.reason}: {how}" if pod.reason else how
+    return Diagnosis(Stage.ENDED, "has ended", why)
 
 
 def _slurm(situation: Situation, job: QueuedJob | None) -> Sequence[tuple[str, str]]:
@@ -254,13 +216,6 @@ def of_job(job: QueuedJob, queue: Sequence[QueuedJob], now: datetime) -> Sequenc
     elif job.ends_at is not None and job.phase is not JobPhase.ENDED:
         rows.append(("ends by", f"{job.ends_at:%Y-%m-%d %H:%M} UTC"))
     return [(name, text) for name, text in rows if text]
-
-
-def _kubernetes(pod: Pod) -> Sequence[tuple[str, str]]:
-    node = pod.kube_node or pod.assigned_node
-    return [
-        (name, text) for name, text in (("phase", pod.phase.value), ("node", node or "")) if text
-    ]
 
 
 def _claims(situation: Situation) -> Iterator[tuple[str, str]]:

@@ -24,7 +24,7 @@ from bridge.domain.lifecycle.actions import (
     Wait,
 )
 from bridge.domain.lifecycle.decision import Deadlines, Decision
-from bridge.domain.lifecycle.rules.answers import wait
+from bridge.domain.lifecycle.rules.answers import cancel_of, wait
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads.workload import Workload
@@ -67,7 +67,7 @@ def agree(
     once = _once(answers)
     for member in decided.values():
         if is_fresh and member.job is not None and member.job.remains:
-            rest = Cancel(job_id=member.job.id, sluid=member.job.sluid)
+            rest = cancel_of(member.job)
             own = once[member.pod.uid]
             once[member.pod.uid] = replace(own, actions=(rest, *own.actions))
             break

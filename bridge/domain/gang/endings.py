@@ -18,7 +18,7 @@ from bridge.domain.lifecycle.actions import (
     Release,
 )
 from bridge.domain.lifecycle.decision import Deadlines, Decision
-from bridge.domain.lifecycle.rules.answers import wait
+from bridge.domain.lifecycle.rules.answers import do, wait
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.model.pods import Phase
@@ -52,7 +52,7 @@ def endings(ending: Sequence[Member], members: Sequence[Member]) -> dict[PodUid,
         if needed[job.id].by_placed or (needed[job.id].by_waiting and has_not_started):
             # On a stale view the lifecycle only waits: its decision lacks the member's outcome yet.
             answers[member.pod.uid] = _leave(member, job, decision) if member.is_fresh else decision
-        elif not _spares_only(decision):
+        elif not any(isinstance(a, Cancel) and a.cause is OwnCause.SPARE for a in decision.actions):
             last.setdefault(job.id, []).append(member)
     for those in last.values():
         answers |= {m.pod.uid: wait("the placeholder ends with the gang") for m in those}
@@ -75,8 +75,7 @@ def ended_by_others(
         is_alive = other.row in (Row.PLACED, Row.BOUND) and other.pod.uid in answers
         if by is not None and says == "end" and is_alive:
             text = f"{by.pod.name} of its gang failed"
-            evict = Evict(cause=Cause.MEMBER_FAILED, message=text)
-            ended[other.pod.uid] = Decision(actions=(evict,), reason=text)
+            ended[other.pod.uid] = do(text, Evict(cause=Cause.MEMBER_FAILED, message=text))
     return ended
 
 
@@ -124,8 +123,7 @@ def ended_for_unused_slots(
                 f"{absent} of the {job.tasks} slots of Slurm job {job.id} were kept for "
                 f"{deadline.total_seconds():g} s for pods of its gang that were not created or could not be placed"
             )
-            evict = Evict(cause=Cause.INCOMPLETE, message=text)
-            ended[member.pod.uid] = Decision(actions=(evict,), reason=text)
+            ended[member.pod.uid] = do(text, Evict(cause=Cause.INCOMPLETE, message=text))
     return ended
 
 
@@ -139,7 +137,7 @@ def _leave(member: Member, job: SlurmJob, decision: Decision) -> Decision:
         if isinstance(action, Complete) and outcome.is_failure(action.outcome)
     ]
     text = f"{decision.reason}; others of its gang keep Slurm job {job.id}"
-    return Decision(actions=(*failures, Release()), reason=text)
+    return do(text, *failures, Release())
 
 
 def _end(those: Sequence[Member]) -> Decision:
@@ -168,7 +166,7 @@ def _end(those: Sequence[Member]) -> Decision:
         return cancels[0]
     is_on_record = bool(cancels) and not stands and not outcome.is_failure(how)
     action = Complete(job_id=job.id, sluid=job.sluid, outcome=how, is_on_record=is_on_record)
-    return Decision(actions=(action,), reason=f"gang has ended: {outcome.in_words(how)}")
+    return do(f"gang has ended: {outcome.in_words(how)}", action)
 
 
 def _needed(job: SlurmJob, members: Sequence[Member]) -> _Need:
@@ -182,7 +180,3 @@ def _needed(job: SlurmJob, members: Sequence[Member]) -> _Need:
             for member in members
         ),
     )
-
-
-def _spares_only(decision: Decision) -> bool:
-    return any(isinstance(a, Cancel) and a.cause is OwnCause.SPARE for a in decision.actions)

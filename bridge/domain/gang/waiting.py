@@ -14,10 +14,9 @@ from bridge.domain.lifecycle.actions import (
     OwnCause,
     Resize,
     Submit,
-    Wait,
 )
 from bridge.domain.lifecycle.decision import Deadlines, Decision
-from bridge.domain.lifecycle.rules.answers import tell, wait
+from bridge.domain.lifecycle.rules.answers import cancel_of, do, tell, wait
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.workloads.workload import Workload
@@ -52,12 +51,11 @@ def decide(waiting: Sequence[Member], context: GangContext) -> dict[PodUid, Deci
     if job is not None and context.is_fresh and (update := _updating(waiting, context, job)):
         return _by_the_first(own, update)
     if job is not None and context.is_fresh and _started_at_another_size(job, context.gang):
-        cancel = Cancel(job_id=job.id, sluid=job.sluid, cause=OwnCause.RESIZED)
         text = (
             f"Slurm job {job.id} started for {job.tasks} pods of {context.gang.full_name}, "
             f"which has {context.gang.size}"
         )
-        return _by_the_first(own, Decision(actions=(cancel,), reason=text))
+        return _by_the_first(own, do(text, cancel_of(job, OwnCause.RESIZED)))
     if cancelling := [decision for decision in own.values() if has(decision, Cancel)]:
         return _by_the_first(own, cancelling[0])
     if any(has(decision, Assign) for decision in own.values()):
@@ -82,8 +80,7 @@ def _submitting(
     ]
     avoid = sorted({node for submit in submits for node in submit.avoid})
     text = f"Slurm has no placeholder for {gang.full_name}: submit one for {gang.size} pods"
-    submit = Submit(avoid=tuple(avoid), gang=gang)
-    return _by_the_first(own, Decision(actions=(submit,), reason=text))
+    return _by_the_first(own, do(text, Submit(avoid=tuple(avoid), gang=gang)))
 
 
 def _assigning(
@@ -99,9 +96,8 @@ def _assigning(
     remaining = context.policy.bind_deadline - dwelt
     if job is None or remaining > timedelta(0):
         return _tell_incomplete(waiting, context, within=remaining)
-    cancel = Cancel(job_id=job.id, sluid=job.sluid, cause=OwnCause.UNUSED)
     text = f"Slurm job {job.id} runs, but {_missing(gang)}: give the nodes back"
-    return _by_the_first(own, Decision(actions=(cancel,), reason=text))
+    return _by_the_first(own, do(text, cancel_of(job, OwnCause.UNUSED)))
 
 
 def _joining(
@@ -149,7 +145,7 @@ def _updating(waiting: Sequence[Member], context: GangContext, job: SlurmJob) ->
         reasons.append(
             f"{gang.full_name} has {gang.size} pods by now, Slurm job {job.id} is for {job.tasks}"
         )
-    return Decision(actions=tuple(actions), reason="; ".join(reasons)) if actions else None
+    return do("; ".join(reasons), *actions) if actions else None
 
 
 def _started_at_another_size(job: SlurmJob, gang: Workload) -> bool:
@@ -202,7 +198,7 @@ def _tell_incomplete(
     remaining = patience - (context.now - oldest)
     soonest = min(within, _LOOK_AGAIN) if within is not None else _LOOK_AGAIN
     if remaining > timedelta(0):
-        silent = Decision(actions=(Wait(),), reason=text, retry_after=min(remaining, soonest))
+        silent = wait(text, retry=min(remaining, soonest))
         return {member.pod.uid: silent for member in waiting}
     reason = "PodGroupInvalid" if gang.faults else "PodGroupIncomplete"
     first = waiting[0].pod

@@ -87,6 +87,14 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _OfJob:
+    """An action on one placeholder, or that names one."""
+
+    job_id: JobId
+    sluid: Sluid | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:
     """Submit a placeholder; after a lost reply, look for it by identity before any repetition."""
 
@@ -97,15 +105,13 @@ class Submit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resize:
+class Resize(_OfJob):
     """Adapt a waiting placeholder to its gang's new size, as its user.
 
     So it keeps its place in the queue. If that requires a new job, or Slurm refuses it, the
     placeholder is cancelled with cause RESIZED: submit again.
     """
 
-    job_id: JobId
-    sluid: Sluid | None
     gang: Workload
 
 
@@ -155,14 +161,12 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assign:
+class Assign(_OfJob):
     """Write job id, node and pin, and remove the gate, in one JSON patch guarded by uid and gate.
 
     From then on the controllers own the pod.
     """
 
-    job_id: JobId
-    sluid: Sluid | None
     slurm_node: SlurmNode
     kube_node: KubeNode
     grant: str
@@ -175,14 +179,12 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Enlist:
+class Enlist(_OfJob):
     """Add members to the identity of a placeholder submitted without them.
 
     Always before they are assigned.
     """
 
-    job_id: JobId
-    sluid: Sluid | None
     pods: tuple[PodUid, ...]
     alive: frozenset[PodUid]
     """Members that keep their entries. New members take the entries of others, and the recorded
@@ -190,11 +192,9 @@ class Enlist:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(_OfJob):
     """Record how a member failed while others keep running: its pod may be gone before theirs."""
 
-    job_id: JobId
-    sluid: Sluid | None
     outcome: Outcome
 
 
@@ -211,19 +211,14 @@ class Restore:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adopt:
+class Adopt(_OfJob):
     """Write a lost placeholder's replacement on the pod, guarded by the lost one's id and SLUID."""
-
-    job_id: JobId
-    sluid: Sluid | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cancel:
+class Cancel(_OfJob):
     """Cancel a placeholder; ids are reused, so the sluid, if known, is verified first."""
 
-    job_id: JobId
-    sluid: Sluid | None
     cause: OwnCause | None = None
     """Set if the pod lives on. Then a GET of the pod (not from a cache) must first show that it was
     not placed by this very job meanwhile, and the cause is written into `admin_comment`
@@ -233,11 +228,9 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Complete:
+class Complete(_OfJob):
     """End a running placeholder with its pods' real outcome; recorded failures count as well."""
 
-    job_id: JobId
-    sluid: Sluid | None
     outcome: Outcome
     is_on_record: bool = False
     """The outcome rests only on failures recorded in the identity: if those have been withdrawn,
@@ -245,11 +238,9 @@ class Complete:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetTimeLimit:
+class SetTimeLimit(_OfJob):
     """Change a running placeholder's time limit as root; record its true limit in the identity."""
 
-    job_id: JobId
-    sluid: Sluid | None
     minutes: int
     true_min: int
     """The limit without our change; nothing is recorded if both are equal."""

@@ -39,10 +39,11 @@ def of(pod: Pod) -> Outcome:
     """
     if pod.phase is Phase.SUCCEEDED:
         return Outcome()
-    failed = sorted(filter(_has_failed, pod.containers), key=_when_failed)
+    ended = [c for c in pod.containers if c.state is ContainerState.TERMINATED]
+    failed = [c for c in ended if c.exit_code or c.signal]
     if pod.reason or not failed:
         return Outcome(exit_code=NO_EXIT_CODE)
-    first = failed[0]
+    first = min(failed, key=lambda c: (c.restartable_init, c.finished_at or _LONG_AGO))
     if first.reason == "OOMKilled":
         return Outcome(out_of_memory=True)
     if number := _signal(first):
@@ -61,7 +62,10 @@ def lost_with_node(pod: Pod) -> bool:
     """
     if pod.phase is not Phase.FAILED:
         return False
-    return pod.reason == REJECTED or (not pod.reason and any(map(_is_lost, pod.containers)))
+    if pod.reason:
+        return pod.reason == REJECTED
+    ended = [c for c in pod.containers if c.state is ContainerState.TERMINATED]
+    return any(container.reason in _LOST_REASONS for container in ended)
 
 
 def in_words(outcome: Outcome) -> str:
@@ -154,20 +158,6 @@ def _was_stopped(container: Container, deleted_at: datetime) -> bool:
         return False
     is_recent = deleted_at - container.finished_at <= _LETS_GO_WITHIN
     return is_recent and _signal(container) in _STOPPED_BY
-
-
-def _has_failed(container: Container) -> bool:
-    return container.state is ContainerState.TERMINATED and bool(
-        container.exit_code or container.signal
-    )
-
-
-def _is_lost(container: Container) -> bool:
-    return container.state is ContainerState.TERMINATED and container.reason in _LOST_REASONS
-
-
-def _when_failed(container: Container) -> tuple[bool, datetime]:
-    return container.restartable_init, container.finished_at or _LONG_AGO
 
 
 def _signal(container: Container) -> int:

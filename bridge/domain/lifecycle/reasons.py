@@ -56,19 +56,17 @@ def why_it_waits(job: SlurmJob | BatchJob, now: datetime) -> str:
     explanation = waiting_reasons.explain(reason)
     text = explanation.words if explanation else reason
     name = "" if reason == NOT_LOOKED_AT else f" ({job.reason})"
-    words = f", Slurm says: {job.reason_text}" if job.reason_text else ""
     start = ""
     if job.expected_start is not None and job.expected_start > now:
         start = f"; expected start about {_rounded(job.expected_start, now):%Y-%m-%d %H:%M} UTC"
     step = f"; {explanation.next_step}" if explanation and explanation.next_step else ""
-    return f"Slurm job {job.id} waits: {text}{name}{words}{start}{step}"
+    return f"Slurm job {job.id} waits: {text}{name}{says(job.reason_text)}{start}{step}"
 
 
 def how_it_ended(job: SlurmJob) -> str:
     """Explain how this placeholder ended."""
     end = _ENDS[job.end] if job.end is not None else "ended"
-    words = f", Slurm says: {job.reason_text}" if job.reason_text else ""
-    return f"Slurm job {job.id} {end}{words}"
+    return f"Slurm job {job.id} {end}{says(job.reason_text)}"
 
 
 def why_impossible(job: SlurmJob | BatchJob) -> str:
@@ -77,9 +75,8 @@ def why_impossible(job: SlurmJob | BatchJob) -> str:
     explanation = waiting_reasons.explain(reason) if reason != NOT_LOOKED_AT else None
     text = explanation.words if explanation else "Slurm gives no reason"
     name = f" ({job.reason})" if job.reason else ""
-    words = f", Slurm says: {job.reason_text}" if job.reason_text else ""
     step = f"; {explanation.next_step}" if explanation and explanation.next_step else ""
-    return f"Slurm job {job.id} could never run, and Slurm ended it: {text}{name}{words}{step}"
+    return f"Slurm job {job.id} could never run, and Slurm ended it: {text}{name}{says(job.reason_text)}{step}"
 
 
 def cause_of(end: JobEnd) -> Cause:
@@ -99,6 +96,11 @@ def cause_of(end: JobEnd) -> Cause:
             return Cause.ENDED
         case _:
             assert_never(end)
+
+
+def says(text: str) -> str:
+    """Repeat what Slurm adds to a state or reason, to follow it in a sentence; "" if nothing."""
+    return f", Slurm says: {text}" if text else ""
 
 
 def _rounded(moment: datetime, now: datetime) -> datetime:

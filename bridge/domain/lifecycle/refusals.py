@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
@@ -72,14 +72,6 @@ _OWN = frozenset({"identity", "name", "comment", "extra", "also"})
 """Fields that do not affect whether Slurm accepts a job; `also` is compared separately."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    text: str
-    by: WorkloadKey
-    attempts: int
-    at: datetime
-
-
 class SharedRefusals:
     """Shared refusals: of many identical requests, one is retried for all.
 
@@ -88,15 +80,15 @@ class SharedRefusals:
     """
 
     def __init__(self) -> None:
-        self._last: OrderedDict[Hashable, _Refusal] = OrderedDict()
+        self._last: OrderedDict[Hashable, tuple[WorkloadKey, SubmitRefusal]] = OrderedDict()
 
     def get(self, spec: PlaceholderSpec, now: datetime) -> str | None:
         """Return what Slurm has just answered to a request like this; None means to ask.
 
         The workload that asked last may ask again whenever its own back-off is over.
         """
-        last = self._last.get(_likeness(spec))
-        if last is None or last.by == spec.identity.key:
+        by, last = self._last.get(_likeness(spec), (spec.identity.key, None))
+        if last is None or by == spec.identity.key:
             return None
         is_old = not backoff.left(last.attempts, last.at, now, first=_FIRST, cap=_LONGEST)
         return None if is_old else last.text
@@ -104,9 +96,9 @@ class SharedRefusals:
     def refused(self, spec: PlaceholderSpec, text: str, now: datetime) -> None:
         """Note Slurm's refusal."""
         like = _likeness(spec)
-        before = self._last.pop(like, None)
+        _, before = self._last.pop(like, (None, None))
         attempts = before.attempts + 1 if before else 1
-        self._last[like] = _Refusal(text, spec.identity.key, attempts, now)
+        self._last[like] = spec.identity.key, SubmitRefusal(attempts=attempts, at=now, text=text)
         while len(self._last) > _MOST_SHARED:
             self._last.popitem(last=False)
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import assert_never
 
-from bridge.domain.lifecycle.actions import OwnCause, Wait
+from bridge.domain.lifecycle.actions import Adopt, OwnCause, Wait
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts
 from bridge.domain.lifecycle.rules import answers, ending, lost, placed, waiting
 from bridge.domain.lifecycle.rules.cases import Case, JobCase
@@ -192,15 +192,21 @@ def decide(facts: Facts, policy: Deadlines) -> Decision:
 
 
 def _decide(facts: Facts, policy: Deadlines) -> Decision:
-    position = _position(facts, policy)
+    job = placeholder(facts.pod, facts.view)
+    position = Position(
+        case=Case(facts=facts, policy=policy),
+        job=job,
+        row=row_of(facts.pod, node_is_gone=facts.node_is_gone),
+        column=column_of(job, facts.view),
+    )
     for step in BEFORE:
         if (decision := step(position)) is not None:
             return decision
-    job, cells = position.job, TABLE[position.row]
     if position.column is Column.UNKNOWN:
         return answers.wait(
             "Slurm shows no placeholder, which is not certain yet", retry=policy.poll_interval
         )
+    cells = TABLE[position.row]
     if job is None:
         return cells.none(position.case)
     return cells.by_column[position.column](JobCase(facts=facts, policy=policy, job=job))
@@ -215,16 +221,6 @@ class Position:
     """The placeholder that counts."""
     row: Row
     column: Column
-
-
-def _position(facts: Facts, policy: Deadlines) -> Position:
-    job = placeholder(facts.pod, facts.view)
-    return Position(
-        case=Case(facts=facts, policy=policy),
-        job=job,
-        row=row_of(facts.pod, node_is_gone=facts.node_is_gone),
-        column=column_of(job, facts.view),
-    )
 
 
 def wait_for_slurm(position: Position) -> Decision | None:
@@ -242,7 +238,9 @@ def cancel_spares(position: Position) -> Decision | None:
     """
     view, job = position.case.facts.view, position.job
     if spares := tuple(other for other in view.live if other is not job):
-        return ending.cancel_spares(spares)
+        ids = ", ".join(str(spare.id) for spare in spares)
+        cancels = (answers.cancel_of(spare, OwnCause.SPARE) for spare in spares)
+        return answers.do(f"spare placeholders: {ids}", *cancels)
     return None
 
 
@@ -252,8 +250,16 @@ def adopt(position: Position) -> Decision | None:
     Its id and SLUID are written on the pod.
     """
     pod, job, row = position.case.pod, position.job, position.row
-    if job and row in (Row.PLACED, Row.BOUND) and lost.may_be_adopted(pod, job):
-        return lost.adopt(job)
+    if (
+        job
+        and row in (Row.PLACED, Row.BOUND)
+        and job.phase is not JobPhase.ENDED
+        and (job.sluid is not None or job.phase is JobPhase.RUNNING)
+        and job.identity.restores
+        and not job.is_named(pod.job_id, pod.sluid)
+    ):
+        text = f"Slurm job {job.id} stands in for the one that was lost"
+        return answers.do(text, Adopt(job_id=job.id, sluid=job.sluid))
     return None
 
 
@@ -266,7 +272,10 @@ def finish_cancel(position: Position) -> Decision | None:
     if job is None:
         return None
     if row is Row.GATED and job.identity.cause and column is not Column.ENDED:
-        return ending.finish_cancel(job)
+        recorded = job.identity.cause
+        cause = OwnCause(recorded) if recorded in set(OwnCause) else OwnCause.UNUSED
+        text = f"cancel of Slurm job {job.id} was begun ({recorded})"
+        return answers.do(text, answers.cancel_of(job, cause))
     return None
 
 

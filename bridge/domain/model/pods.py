@@ -280,6 +280,11 @@ class Pod:
             for c in self.containers
         )
 
+    @property
+    def troubles(self) -> list[str]:
+        """Say why containers do not run, as the kubelet reports it."""
+        return [f"{c.name}: {c.reason} {c.message}".strip() for c in self.containers if c.reason]
+
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of that type, or None."""
         return next((c for c in self.conditions if c.type == kind), None)

@@ -6,6 +6,7 @@ from datetime import timedelta
 from bridge.domain.lifecycle.decision import Deadlines, Facts
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
+from slurmruntime.values import names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,12 @@ class Case:
     def pod(self) -> Pod:
         """The pod in question."""
         return self.facts.pod
+
+    @property
+    def reported(self) -> str:
+        """The reason that the pod shows for waiting; "" if it shows none."""
+        condition = self.pod.condition(names.ALLOCATED_CONDITION)
+        return condition.reason if condition is not None else ""
 
     @property
     def dwelt(self) -> timedelta:

@@ -3,13 +3,12 @@
 from datetime import timedelta
 
 from bridge.domain.lifecycle import outcome
-from bridge.domain.lifecycle.actions import Cause, Outcome, OwnCause, Release
+from bridge.domain.lifecycle.actions import Cause, Outcome, Release
 from bridge.domain.lifecycle.decision import Decision
 from bridge.domain.lifecycle.rules import graces
 from bridge.domain.lifecycle.rules.answers import cancel_of, complete_with, do, wait
 from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.lifecycle.rules.limits import extend, limit_of, time_out
-from bridge.domain.model.jobs import SlurmJob
 
 NODE_FAILS_WITHIN = timedelta(seconds=15)
 """Afterwards a pod that was lost with its machine counts as failed: others of the node live on, and
@@ -89,21 +88,5 @@ def release(case: Case) -> Decision:
     return do("nothing of it is left in Slurm: release the pod", Release())
 
 
-def cancel_spares(spares: tuple[SlurmJob, ...]) -> Decision:
-    """Cancel every placeholder that placed no pod, before anything else is decided."""
-    ids = ", ".join(str(job.id) for job in spares)
-    return do(f"spare placeholders: {ids}", *(cancel_of(job, OwnCause.SPARE) for job in spares))
-
-
 def _wait_for_containers(case: Case, retry: timedelta | None = None) -> Decision:
     return wait(f"containers may still run on {case.pod.kube_node}", retry=retry)
-
-
-def finish_cancel(job: SlurmJob) -> Decision:
-    """Cancel a placeholder that already carries our cause.
-
-    We died, or lost the reply, between recording it and cancelling.
-    """
-    recorded = job.identity.cause
-    cause = OwnCause(recorded) if recorded in set(OwnCause) else OwnCause.UNUSED
-    return do(f"cancel of Slurm job {job.id} was begun ({recorded})", cancel_of(job, cause))

@@ -4,13 +4,11 @@ from datetime import timedelta
 from typing import assert_never
 
 from bridge.domain.lifecycle import reasons
-from bridge.domain.lifecycle.actions import Adopt, Cause, Evict, Restore
+from bridge.domain.lifecycle.actions import Cause, Evict, Restore
 from bridge.domain.lifecycle.decision import Decision
 from bridge.domain.lifecycle.rules.answers import do, say, seconds, wait
 from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.lifecycle.rules.waiting import backoff_left
-from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence
 from slurmruntime.values import names
 from slurmruntime.values.faults import shortened
@@ -68,23 +66,6 @@ def keep_forgotten(case: Case) -> Decision:
             return _ask_operator(case, f"Slurm knows neither {job} nor whether it ended")
         case unreachable:
             assert_never(unreachable)
-
-
-def may_be_adopted(pod: Pod, job: SlurmJob) -> bool:
-    """Check whether it replaces the pod's lost placeholder, and the pod does not say so yet."""
-    is_known = job.sluid is not None or job.phase is JobPhase.RUNNING
-    return (
-        is_known
-        and job.phase is not JobPhase.ENDED
-        and bool(job.identity.restores)
-        and not job.is_named(pod.job_id, pod.sluid)
-    )
-
-
-def adopt(job: SlurmJob) -> Decision:
-    """Adopt."""
-    text = f"Slurm job {job.id} stands in for the one that was lost"
-    return do(text, Adopt(job_id=job.id, sluid=job.sluid))
 
 
 def _restore(case: Case, why: str) -> Decision:

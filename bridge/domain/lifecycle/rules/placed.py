@@ -8,7 +8,6 @@ from bridge.domain.lifecycle.decision import Decision
 from bridge.domain.lifecycle.rules.answers import do, say, seconds, wait
 from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.lifecycle.rules.limits import at_its_limit, limit_of
-from bridge.domain.model.pods import Pod
 from slurmruntime.values import names
 from slurmruntime.values.ids import SlurmNode
 
@@ -41,9 +40,11 @@ def await_binding(case: JobCase) -> Decision:
     remaining = case.policy.bind_deadline - (case.facts.now - failing_since)
     if remaining > timedelta(0):
         return wait(f"{case.pod.bound_by} has yet to bind it", retry=remaining)
+    scheduled = case.pod.condition(names.POD_SCHEDULED)
+    says = f": {scheduled.message}" if scheduled is not None and scheduled.message else ""
     text = (
         f"not bound to {case.pod.assigned_node} within {seconds(case.policy.bind_deadline)} "
-        f"although Slurm job {case.job.id} holds it{_scheduler_says(case.pod)}"
+        f"although Slurm job {case.job.id} holds it{says}"
     )
     return do(text, Evict(cause=Cause.NOT_BOUND, message=text, if_unchanged=True))
 
@@ -76,9 +77,10 @@ def confirm(case: JobCase) -> Decision:
         return ending
     remaining = None if case.pod.has_started else case.policy.start_deadline - case.dwelt
     if remaining is not None and remaining <= timedelta(0):
+        trouble = f": {', '.join(case.pod.troubles)}" if case.pod.troubles else ""
         text = (
             f"not started on {case.pod.kube_node} within {seconds(case.policy.start_deadline)} "
-            f"although Slurm job {case.job.id} holds it{_kubelet_says(case.pod)}"
+            f"although Slurm job {case.job.id} holds it{trouble}"
         )
         return do(text, Evict(cause=Cause.NOT_STARTED, message=text, if_unchanged=True))
     text = f"submitted as Slurm job {case.job.id}, started on {case.pod.kube_node}"
@@ -161,13 +163,3 @@ def _move(case: JobCase) -> Decision:
         text = f"{_elsewhere(case)}: it started again after the pod had"
         return do(text, Evict(cause=Cause.LOST, message=text))
     return say(case, "NodeMismatch", f"{_elsewhere(case)}: an administrator should check")
-
-
-def _scheduler_says(pod: Pod) -> str:
-    scheduled = pod.condition(names.POD_SCHEDULED)
-    return f": {scheduled.message}" if scheduled is not None and scheduled.message else ""
-
-
-def _kubelet_says(pod: Pod) -> str:
-    problems = [f"{c.name}: {c.reason} {c.message}".strip() for c in pod.containers if c.reason]
-    return f": {', '.join(problems)}" if problems else ""

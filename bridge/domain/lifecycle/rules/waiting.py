@@ -81,7 +81,8 @@ def submit(case: Case) -> Decision:
         return say(case, "FinalizerMissing", text)
     if not case.facts.view.surely_none:
         return wait("not sure yet that Slurm has no placeholder", retry=case.policy.poll_interval)
-    if _was_shrunk_too_often(case):
+    shrunk = [job for job in case.facts.view.ended if job.identity.cause == OwnCause.SHRUNK]
+    if len(shrunk) >= _MOST_SHRUNK or case.reported == _GRANT_HELD:
         text = (
             f"{_MOST_SHRUNK} Slurm jobs in a row were changed while they waited, and got less than "
             "the pod requests: none is submitted any more; delete the pod and create it again"
@@ -90,7 +91,10 @@ def submit(case: Case) -> Decision:
     if held := _held_for_its_nodes(case) or _held_as_impossible(case):
         return held
     if remaining := backoff_left(case):
-        return _back_off(case, remaining)
+        if refusal := case.facts.refusal:
+            text = f"its placeholder is refused: {refusal.text}"
+            return say(case, "SubmitRefused", text, retry=remaining)
+        return wait("its last placeholder ended a moment ago: back off", retry=remaining)
     avoid = _nodes_to_avoid(case)
     besides = f", avoiding {', '.join(avoid)}" if avoid else ""
     return do(f"Slurm has no placeholder for it: submit one{besides}", Submit(avoid=avoid))
@@ -151,9 +155,10 @@ def _pin(case: JobCase, node: KubeNode) -> Decision:
     job = case.job
     if why := _why_unpinnable(case):
         return _misfit(case, why)
-    if (unmade := _unmade(case.pod)) and case.dwelt < case.policy.tell_after:
+    unmade = [claim.entry for claim in case.pod.resource_claims if not claim.claim]
+    if unmade and case.dwelt < case.policy.tell_after:
         # The pod's own event wakes it; what failed would be tried again after a back-off.
-        return wait(f"Kubernetes has not made the claim for {unmade} yet", retry=_SOON)
+        return wait(f"Kubernetes has not made the claim for {unmade[0]} yet", retry=_SOON)
     return do(
         f"Slurm job {job.id} runs on {job.nodes[0]}: assign {node}",
         *_awaited_devices(case),
@@ -209,24 +214,15 @@ def _shrunk(case: JobCase) -> Decision:
     return do(text, cancel_of(job, OwnCause.SHRUNK), tell)
 
 
-def _was_shrunk_too_often(case: Case) -> bool:
-    condition = case.pod.condition(names.ALLOCATED_CONDITION)
-    shrunk = [job for job in case.facts.view.ended if job.identity.cause == OwnCause.SHRUNK]
-    return len(shrunk) >= _MOST_SHRUNK or (
-        condition is not None and condition.reason == _GRANT_HELD
-    )
-
-
 def _held_for_its_nodes(case: Case) -> Decision | None:
     """Hold back a pod that Slurm would only start and cancel again; None if it may try.
 
     Each try takes nodes from others for a moment, and leaves a job in the accounting.
     """
     facts = case.facts
-    condition = case.pod.condition(names.ALLOCATED_CONDITION)
     misfits = [job for job in facts.view.ended if job.identity.cause == OwnCause.MISFIT]
-    was_held = condition is not None and condition.reason == _MISFIT_HELD
-    if len(misfits) >= _MOST_MISFITS or (was_held and case.dwelt < _HELD_FOR):
+    is_held = case.reported == _MISFIT_HELD and case.dwelt < _HELD_FOR
+    if len(misfits) >= _MOST_MISFITS or is_held:
         text = (
             f"{_MOST_MISFITS} Slurm jobs in a row got nodes that Kubernetes cannot use for the pod: "
             "none is submitted for an hour; see the events of the pod for what is missing there, "
@@ -309,18 +305,6 @@ def _await_room(case: JobCase, node: KubeNode) -> Decision:
     return say(case, _TERMINATING, text, job_id=case.job.id, retry=_SOON)
 
 
-def _unmade(pod: Pod) -> str:
-    """Return which claim of the pod Kubernetes has yet to make from its template; "" if none."""
-    return next(
-        (
-            resource_claim.entry
-            for resource_claim in pod.resource_claims
-            if not resource_claim.claim
-        ),
-        "",
-    )
-
-
 def _awaited_devices(case: JobCase) -> tuple[Action, ...]:
     """Tell which devices the pod waits for, once attempts have failed for a while.
 
@@ -338,10 +322,10 @@ def _awaited_devices(case: JobCase) -> tuple[Action, ...]:
 
 def _awaited_room(case: JobCase) -> timedelta | None:
     """Return how long its job has held the node for nothing; None if that was not reported."""
-    condition, began = case.pod.condition(names.ALLOCATED_CONDITION), case.job.started_at
-    if condition is None or condition.reason != _TERMINATING or case.pod.job_id != case.job.id:
+    began = case.job.started_at
+    if case.reported != _TERMINATING or case.pod.job_id != case.job.id or began is None:
         return None
-    return max(case.facts.now - began, timedelta(0)) if began else None
+    return max(case.facts.now - began, timedelta(0))
 
 
 def _hold_for_foreign_gate(case: JobCase) -> Decision:
@@ -369,13 +353,6 @@ def backoff_left(case: Case) -> timedelta:
             after_refusal = min(after_refusal, refusal.at + _NODES_SETTLE - now)
         remaining = max(remaining, after_refusal)
     return remaining
-
-
-def _back_off(case: Case, remaining: timedelta) -> Decision:
-    if refusal := case.facts.refusal:
-        text = f"its placeholder is refused: {refusal.text}"
-        return say(case, "SubmitRefused", text, retry=remaining)
-    return wait("its last placeholder ended a moment ago: back off", retry=remaining)
 
 
 def _nodes_to_avoid(case: Case) -> tuple[SlurmNode, ...]:
