@@ -94,10 +94,10 @@ class _Registered:
         if self.groups is None:
             raise errors.Unavailable(method, path, message="away")
         if path.endswith("/leases"):
-            return b'{"items": []}'
+            return b'{"metadata": {"resourceVersion": "1"}, "items": []}'
         rules = [{"apiGroups": [group]} for group in self.groups]
         hook = {"metadata": {"name": "theirs"}, "webhooks": [{"rules": rules}]}
-        return msgspec.json.encode({"items": [hook]})
+        return msgspec.json.encode({"metadata": {"resourceVersion": "1"}, "items": [hook]})
 
 
 def test_a_rival_that_comes_later_ends_the_process_and_one_that_is_there_does_not() -> None:
