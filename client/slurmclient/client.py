@@ -95,7 +95,6 @@ class Client:
         Args:
             url: Takes precedence over SLURMRESTD_URL.
             token: Takes precedence over SLURM_JWT and SLURM_JWT_FILE.
-            api: As of `Client`.
 
         Raises:
             ValueError: If there is no URL.
@@ -160,11 +159,7 @@ class Client:
 
     @property
     def speaker(self) -> Speaker:
-        """The speaker that the resources perform operations with.
-
-        Raises:
-            RuntimeError: If the client is not open.
-        """
+        """The speaker that the resources perform operations with; raises RuntimeError if the client is not open."""
         if self._open is None:
             raise RuntimeError("the client is not open: use it as `async with Client(…) as slurm`")
         return self._open
@@ -214,11 +209,7 @@ class Client:
         return await self.speaker.caller.dialect()
 
     async def user(self) -> str:
-        """Return the user that calls act as: of `as_user`, or else of the token.
-
-        Returns:
-            "" if there is no token, or it names no user.
-        """
+        """Return the user that calls act as, of `as_user` or else of the token; "" if the token names none."""
         return self.speaker.user or await self.speaker.caller.transport.user()
 
     async def ping(self) -> Listing[ControllerPing]:

@@ -19,13 +19,7 @@ def definition(
     names: Mapping[str, object] = MappingProxyType({}),
     scale: JsonDict | None = None,
 ) -> JsonDict:
-    """Return the definition of a kind.
-
-    Args:
-        columns: what `kubectl get` shows.
-        names: its short names and categories, if it has any.
-        scale: the paths of its number of replicas, if it has one.
-    """
+    """Return the definition of a kind; `scale` has the paths of its number of replicas, if it has one."""
     subresources = {"status": {}} if scale is None else {"status": {}, "scale": scale}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

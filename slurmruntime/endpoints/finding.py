@@ -100,11 +100,7 @@ class ServerList:
 
 
 def servers(of: ControllerName, rest_apis: Iterable[RestApiEndpoint]) -> tuple[RestServer, ...]:
-    """Return the Services of a Controller's RestApis; `rest_apis` are all of its namespace.
-
-    Raises:
-        Refusal: there are none.
-    """
+    """Return the Services of a Controller's RestApis, given all of its namespace; raise Refusal without any."""
     ours = sorted(
         (
             rest_api

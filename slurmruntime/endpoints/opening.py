@@ -27,13 +27,7 @@ async def of_controller(
     on_call: OnCall,
     most_bytes: int = MOST_BYTES,
 ) -> AsyncIterator[SlurmClient]:
-    """Open a client; nothing is read or sent before the first call.
-
-    So neither the objects nor Slurm need exist yet.
-
-    Args:
-        connections: to each slurmrestd.
-    """
+    """Open a client, with so many connections to each slurmrestd; nothing need exist before the first call."""
     objects = ControllerObjects(kube)
     token = TokenSigner(partial(objects.signing_key, of), clock)
 

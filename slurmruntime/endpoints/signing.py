@@ -38,11 +38,7 @@ class TokenSigner:
         return self.expires_at - timedelta(seconds=LIFETIME_S) if self.expires_at else None
 
     async def token(self, *, refused: str = "") -> str:
-        """Return a token; after a refusal, a new one if the key has changed.
-
-        Raises:
-            Unauthorized: there is no key, or it could not be read.
-        """
+        """Return a token, after a refusal a new one if the key has changed; raise Unauthorized without a key."""
         async with self._signing:
             now = self._clock.now()
             is_refused = bool(refused) and self._text == refused

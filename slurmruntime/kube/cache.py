@@ -109,14 +109,12 @@ class Cache(Generic[T]):
     def observe(self, new: T, *, base: str) -> None:
         """Store the object returned by our own write, so that the next decision sees it.
 
-        Versions are opaque, so "newer" cannot be read from them. But `new` is known to come after
-        `base`, the version the writer read here. While `base` is still cached, `new` is ahead of
-        the watch: it is stored, and everything the watch delivers for this object is ignored until
-        `new` itself arrives, because those are the versions in between.
+        Versions are opaque, but `new` is known to come after `base`, the version the writer read here.
+        While `base` is still cached, `new` is ahead of the watch: it is stored, and what the watch
+        delivers for this object is ignored until `new` itself arrives.
 
-        If the cache has moved on to `new` or to a version that cannot be compared with it, this
-        does nothing: the watch delivers every version in order and is past `new` or about to
-        deliver it. An object that is not (or no longer) cached is not brought back. A list always
+        Otherwise this does nothing: the watch delivers every version in order and is past `new` or about
+        to deliver it. An object that is not (or no longer) cached is not brought back. A list always
         wins, because it may skip versions.
         """
         key = self.kind.key(new)

@@ -95,8 +95,7 @@ class KubeClient:
         """Open the session; it is closed at the end of the block.
 
         Args:
-            kubeconfig: path of a kubeconfig; "" for the service account of the pod we run in; or credentials that are
-                loaded already.
+            kubeconfig: its path, "" for the service account of our pod, or credentials already loaded.
             request_timeout_s: for a whole request, including the wait for a free connection and
                 for credentials; for a watch, to connect.
             user_agent: our name in audit logs and `managedFields`; the part before the first "/"

@@ -122,11 +122,7 @@ def identity(body: Json) -> meta.ObjectIdentity:
 
 
 def decoded(decoder: msgspec.json.Decoder[W], what: str, body: Json, *, cuts: bool = False) -> W:
-    """Decode JSON; cuts: leave out what is nested too deep, rather than fail.
-
-    Raises:
-        Malformed: it violates the schema; the message names the object and the path.
-    """
+    """Decode JSON, with `cuts` without what is nested too deep; raise Malformed, with object and path."""
     try:
         return nesting.decode(decoder, body) if cuts else decoder.decode(body)
     except _UNREADABLE as error:

@@ -13,7 +13,7 @@ import enum
 import math
 import random
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
@@ -150,12 +150,12 @@ async def lead(
 ) -> bool:
     """Wait for the lease, then run `on_lead` while we hold it; lead once.
 
-    Return True at `stop`, or after `on_lead` has ended by itself. At `stop` the lease is kept until
-    the body has ended and is then released, so that the next leader need not wait. If the lease is
-    lost, the body is cancelled repeatedly until it ends. If it does not end within seconds, the
-    process is ended: a new one takes its place, whereas this one would hold the lease and do
-    nothing. If a body was interrupted, by that or by its own error, the lease is left to expire: a
-    write may still be in flight, and the next leader must know (`Accession.SEIZED`).
+    Return True at `stop`, or after `on_lead` has ended by itself. At `stop` the lease is released once
+    the body has ended, so that the next leader need not wait. If the lease is lost, the body is
+    cancelled repeatedly until it ends. If it does not end within seconds, the process is ended: a new
+    one takes its place, whereas this one would hold the lease and do nothing. If a body was
+    interrupted, by that or by its own error, the lease is left to expire: a write may still be in
+    flight, and the next leader must know (`Accession.SEIZED`).
 
     Return False after the lease was lost, as soon as the API server answers again: what the caller
     starts next needs it. The lease is not touched again, so a follower takes over at the earliest.
@@ -171,7 +171,7 @@ async def lead(
                 return True
             _log.info("lease.acquired", lease=name, identity=candidate.identity)
             cut_off = True
-            with recorded_in(metrics, name):
+            with recorded_in(metrics, name) if metrics else nullcontext():
                 cut_off = not await contender.reign(on_lead, stop)
             if cut_off:
                 _log.warning("lease.lost", lease=name, identity=candidate.identity)
@@ -357,20 +357,15 @@ class _Contender:
 
 
 @contextmanager
-def recorded_in(metrics: Metrics | None, *names: str) -> Iterator[None]:
+def recorded_in(metrics: Metrics, *names: str) -> Iterator[None]:
     """Record in the metrics that we lead while the block runs."""
-    record = metrics.work.leading if metrics else _record_nothing
     for name in names:
-        record(name, leads=True)
+        metrics.work.leading(name, leads=True)
     try:
         yield
     finally:
         for name in names:
-            record(name, leads=False)
-
-
-def _record_nothing(_lease: str, *, leads: bool) -> None:
-    """Record nothing: the caller does."""
+            metrics.work.leading(name, leads=False)
 
 
 def _words(error: PeerError | TimeoutError) -> str:

@@ -39,11 +39,8 @@ async def lead(
 ) -> bool:
     """Wait for the leases, in this order, then run `on_lead` while we hold all of them; lead once.
 
-    Every process that takes more than one lease needs the same order. The metrics record that we lead
-    while we hold all. The work gets the worst of the accessions.
-
     Return True at `stop`, or after `on_lead` has ended by itself: all leases are then released.
-    Return False after any was lost.
+    Return False after any was lost. The work gets the worst of the accessions.
     """
 
     async def lead_under(remaining: Sequence[str], so_far: Sequence[Accession]) -> bool:

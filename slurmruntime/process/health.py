@@ -2,11 +2,10 @@
 
 A process is live if its event loop runs, which the response itself proves, and if a leader's own
 loops make progress (`slurmruntime.process.liveness`). Liveness never depends on a peer, or Kubernetes
-would restart us for an outage of Slurm. A process is ready if every check that is needed passes;
-the others are only shown.
+would restart us for an outage of Slurm. A process is ready if every check that is needed passes.
 
-The event loop is the leader's own, and anyone who reaches the port may ask. So responses are cheap
-however often they are requested, and the number of connections is limited.
+Anyone who reaches the port may ask the leader's own event loop. So responses are cheap however
+often they are requested, and the number of connections is limited.
 """
 
 import asyncio

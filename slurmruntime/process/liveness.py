@@ -1,16 +1,14 @@
 """Watch our own loops for `/livez`, so that the kubelet ends a process that has stalled.
 
-A loop gives a sign of life (`turned`) in each iteration and whenever a call to a peer has ended,
-successfully or not. Every such call has its own deadline, and a loop announces how long it is going
-to pause, so a peer that is down, hanging or slow never makes a loop look stalled. What remains are
-faults of ours: a lost cancellation, a wait for something that never comes, a call without a
-deadline. Only a new process helps then.
+A loop gives a sign of life (`turned`) in each iteration and whenever a call to a peer has ended.
+Every such call has its own deadline, and a loop announces how long it is going to pause, so a peer
+that is down, hanging or slow never makes a loop look stalled. What remains are faults of ours: a
+lost cancellation, a wait for something that never comes, a call without a deadline. Only a new
+process helps then.
 
 The context determines the loop: tasks started by a loop belong to it. Outside of `watching`, as in
-commands and in most tests, nothing is watched.
-
-The same event loop serves the probe. While it is blocked, there is no response at all, and the
-kubelet's probe times out.
+commands and in most tests, nothing is watched. The same event loop serves the probe: while it is
+blocked, there is no response at all, and the kubelet's probe times out.
 """
 
 import asyncio
@@ -18,7 +16,6 @@ import math
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 import structlog
 
@@ -157,12 +154,8 @@ def turned(rests_s: float | None = 0.0) -> None:
         running.turned(rests_s)
 
 
-async def run(name: str, forever: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
-    """Run and watch an endless loop until stopped or cancelled.
-
-    Raises:
-        LoopEndedEarly: it ended by itself, which would otherwise go unnoticed.
-    """
+async def run(name: str, forever: Coroutine[object, object, None], stop: asyncio.Event) -> None:
+    """Run and watch an endless loop until stopped or cancelled; raise LoopEndedEarly if it ends by itself."""
     async with asyncio.TaskGroup() as group:
         running = group.create_task(_watched(name, forever))
         stopping = group.create_task(stop.wait())
@@ -183,6 +176,6 @@ async def ended(task: asyncio.Task[object]) -> None:
         await asyncio.wait([task], timeout=_CANCEL_AGAIN_S)
 
 
-async def _watched(name: str, forever: Coroutine[Any, Any, None]) -> None:
+async def _watched(name: str, forever: Coroutine[object, object, None]) -> None:
     with loop(name):
         await forever

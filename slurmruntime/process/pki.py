@@ -50,11 +50,7 @@ def issue(
     now: datetime,
     lifetime: timedelta,
 ) -> Pair:
-    """Sign a certificate for a new key; it never outlives its CA.
-
-    Args:
-        hosts: DNS names and IP addresses it is valid for; a client may have none.
-    """
+    """Sign a certificate for a new key, for these DNS names and IP addresses; it never outlives its CA."""
     ca = x509.load_pem_x509_certificate(authority.certificate)
     ca_key = _private_key(authority.key)
     key = ec.generate_private_key(ec.SECP256R1())

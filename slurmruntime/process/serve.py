@@ -175,11 +175,7 @@ class BodyLimit:
         await self._app(scope, receive_complete, send)
 
     async def _read(self, receive: Receive, body: bytearray) -> bool:
-        """Read the body; return False if the client has disconnected.
-
-        Raises:
-            _Refused: the body is too long, or too many are being received.
-        """
+        """Read the body, False if the client has disconnected; raise _Refused if it is too long, or one too many."""
         more = True
         while more:
             message = await receive()

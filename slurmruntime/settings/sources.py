@@ -39,7 +39,7 @@ _Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 class _StrictLoader(_Loader):  # type: ignore[valid-type,misc]  # chosen at run time
     """Rejects a duplicate key, whose first value would be lost silently."""
 
-    def unique_mapping(self, node: yaml.MappingNode) -> dict[Hashable, Any]:
+    def unique_mapping(self, node: yaml.MappingNode) -> dict[Hashable, object]:
         seen: set[Hashable] = set()
         for written, _ in node.value:
             key = self.construct_object(written)
@@ -49,7 +49,7 @@ class _StrictLoader(_Loader):  # type: ignore[valid-type,misc]  # chosen at run 
                 line = written.start_mark.line + 1
                 raise Unreadable(f"line {line}: {key} is a duplicate key")
             seen.add(key)
-        mapping: dict[Hashable, Any] = self.construct_mapping(node, deep=True)
+        mapping: dict[Hashable, object] = self.construct_mapping(node, deep=True)
         return mapping
 
 
@@ -119,11 +119,7 @@ def from_environment(
 
 
 def from_directory(directory: Path) -> dict[Name, SettingValue]:
-    """Return the values in files named `section__field`; skip hidden files, the kubelet's own.
-
-    Raises:
-        Unreadable: the directory does not exist, or a file in it cannot be read.
-    """
+    """Return the values in files named `section__field`, but for the kubelet's hidden ones; raise Unreadable."""
     try:
         return {
             tuple(file.name.split("__")): SettingValue(

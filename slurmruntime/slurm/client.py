@@ -59,7 +59,7 @@ chart limits the leaders to 1 GiB."""
 
 
 class SlurmClient:
-    """Client of slurmrestd, or of several for the same Slurm.
+    """Client of slurmrestd, or of several for the same Slurm. Any call may raise `SlurmError`.
 
     It retries only after a rejected token, and reads once if a connection breaks; whether anything
     else may be retried is for the caller to decide.
@@ -138,14 +138,10 @@ class SlurmClient:
 
         Args:
             label: For metrics and messages: `job.submit`.
-            operation: By slurmrestd's name: `slurm_post_job_submit`.
-            query: The parameters of its query; a list repeats one.
+            query: A list repeats a parameter.
             user: User to impersonate, by name or uid; "": the token's own user.
             is_repeatable: Send a change again at once if the connection breaks, as it is
                 idempotent.
-
-        Raises:
-            SlurmError: classified by `slurmclient.errors`.
         """
         result = await self._caller.perform(
             operation,
@@ -191,9 +187,6 @@ class SlurmClient:
 
         Returns:
             The answer around the list; None if nothing has changed.
-
-        Raises:
-            SlurmError: classified by `slurmclient.errors`.
         """
         query: dict[str, Value] = {} if since is None else {"update_time": since}
         splitter = Splitter(operation, key, longest=_LONGEST_OBJECT)
@@ -233,12 +226,6 @@ class SlurmClient:
             self._on_call(label, time.perf_counter() - began, outcome)
 
     async def dialect(self) -> Dialect:
-        """Return the server's dialect, negotiated at the first successful call and then cached.
-
-        Raises:
-            TooOld: the server offers no API version we support.
-            Unauthorized: it does not accept our token.
-            Unavailable: it did not respond, or its response was malformed.
-        """
+        """Return the server's dialect, negotiated at the first successful call; raises like `Caller.dialect`."""
         with errors.worded("ping"):
             return await self._caller.dialect()

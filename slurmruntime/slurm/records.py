@@ -71,12 +71,7 @@ async def read(
 
 
 async def verify(client: SlurmClient, id_: JobId, sluid: Sluid) -> None:
-    """Verify that an id is still that job's, even if the rest of its record cannot be decoded.
-
-    Raises:
-        TargetNotFound: there is no such job (any more), or its id belongs to another one by now.
-        SlurmError: it could not be read.
-    """
+    """Verify that an id is still that job's, even if the rest of its record is odd; raises like `read`."""
     answer = await client.call(
         "job.get", "slurm_get_job", {"job_id": id_}, query=_SUMMARY, answer=wire.Jobs
     )

@@ -1,10 +1,9 @@
 """Rotation of our own CA and certificates: when a CA gets a successor, which signs, what to renew.
 
-A successor is created halfway through a CA's life and published next to it from then on; it starts
-signing at two thirds. Readers that refresh the published CAs only now and then (kubelets pick up a
-changed Secret after a minute, kube-scheduler reads its CA at startup) therefore trust both long
-before the first certificate signed by the new one appears. The old CA stays published until it
-expires.
+A successor is created halfway through a CA's life and published next to it; it starts signing at
+two thirds. So readers that refresh the published CAs only now and then (kubelets pick up a changed
+Secret after a minute, kube-scheduler reads its CA at startup) trust both before the first
+certificate signed by the new one appears. The old CA stays published until it expires.
 
 Keys and certificates themselves never get here (`slurmruntime.process.pki`).
 """
@@ -91,11 +90,7 @@ def decide(
     hosts: Mapping[str, frozenset[str]],
     published: frozenset[str],
 ) -> RotationPlan:
-    """Plan the next step of the rotation.
-
-    Args:
-        published: ids of the CAs that were published to the API server before now.
-    """
+    """Plan the next step of the rotation; `published` are the CAs that were published before now."""
     living = sorted(
         (authority for authority in authorities if authority.term.holds(now)),
         key=lambda authority: (authority.term.made_at, authority.id),

@@ -56,11 +56,7 @@ class _Piece(NamedTuple):
 
 
 def measure(text: str, *, most: HostlistSize = MOST) -> HostlistSize:
-    """Check a hostlist and count its names without building them, at a cost in proportion to the length of the text.
-
-    Raises:
-        ValueError: It is not a hostlist, or it stands for more than `most`.
-    """
+    """Count the names of a hostlist without building them, in linear time; raise ValueError like `expand`."""
     size = HostlistSize(0, 0)
     if text and not _NOT_PLAIN.search(text):  # most are a few names and commas
         commas = text.count(",")
@@ -90,11 +86,7 @@ def expand(text: str, *, most: HostlistSize = MOST) -> tuple[str, ...]:
 
 
 def compress(names: Iterable[str]) -> str:
-    """Write names as a hostlist, in order; consecutive names that count upwards become ranges.
-
-    Raises:
-        ValueError: a name contains a character that has a meaning in hostlists.
-    """
+    """Write names as a hostlist, in order, with ranges; raise ValueError for a name that cannot be in one."""
     return ",".join(
         _bracket(prefix, list(run)) for prefix, run in itertools.groupby(names, key=_prefix)
     )

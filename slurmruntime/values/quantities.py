@@ -51,11 +51,7 @@ _LARGEST = Decimal(2**63 - 1)
 
 @functools.lru_cache(maxsize=1024)
 def parse(text: str) -> Decimal:
-    """Read a quantity; cached, because a cluster's pods request the same few amounts repeatedly.
-
-    Raises:
-        ValueError: it is not a quantity; the message shows it and says what is accepted.
-    """
+    """Read a quantity, cached, as pods request the same few; raise ValueError, with what is accepted."""
     match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
         raise ValueError(f"expected {EXPECTED}, found {text[:_LONGEST]!r}")

@@ -8,6 +8,7 @@ EXEMPT: Final[Mapping[str, str]] = {
     "client/slurmclient/fake/*": "a server for tests",
     "exporter/slurmexporter/program/arguments.py:*": "its own command line",
     "client/slurmclient/calls/caller.py:*": "calls `reading.decode`",
+    "client/slurmclient/calls/dialect.py:_answer": "calls `reading.decode`",
     "client/slurmclient/calls/speaker.py:*": "calls `reading.listing`",
     "client/slurmclient/watching/states.py:decode": "calls `reading.decode`, of an answer that was read",
     "client/slurmclient/watching/job_picture.py:*": "an id that was read by `states.component`",

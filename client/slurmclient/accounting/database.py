@@ -84,11 +84,7 @@ class Database:
         )
 
     async def dump(self) -> models.DatabaseDump:
-        """Read all clusters, accounts, users, associations, QOS, wckeys and TRES with one request.
-
-        Raises:
-            Malformed: If the answer is not an object.
-        """
+        """Read all clusters, accounts, users, associations, QOS, wckeys and TRES with one request."""
         operation = "slurmdb_get_config"
         body = await self._speaker.caller.call(operation, user=self._speaker.user)
         dump, odd = reading.one(body, models.DatabaseDump)

@@ -1,7 +1,7 @@
 """The accounting of jobs (sacct(1))."""
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, overload
 
@@ -31,7 +31,10 @@ class _Record(Model, frozen=True):
 
 
 class AccountedJobs(DatabaseCollection[AccountedJob]):
-    """All jobs that slurmdbd has recorded; it can lag minutes behind slurmctld."""
+    """All jobs that slurmdbd has recorded; it can lag minutes behind slurmctld.
+
+    `get` takes a job's id or, since v0.0.45, its sluid, and reads its latest record; `runs` reads all.
+    """
 
     def __init__(self, speaker: Speaker) -> None:
         super().__init__(speaker, AccountedJob, "jobs", one="job", parameter="job_id")
@@ -89,26 +92,13 @@ class AccountedJobs(DatabaseCollection[AccountedJob]):
             seen = now
             begins = ends
 
-    @overload
-    async def get(self, name: str | int, **query: Value) -> AccountedJob: ...
-    @overload
-    async def get(self, name: str | int, *, as_: type[V], **query: Value) -> V: ...
-    async def get(self, name: str | int, *, as_: Any = None, **query: Value) -> object:
-        """Read the latest record of a job; `runs` reads all.
-
-        Args:
-            name: The job's id or, since v0.0.45, its sluid.
-            as_: A struct with the fields that you need.
-
-        Raises:
-            NotFound: If there is no record, or not yet.
-        """
+    async def _read(self, name: str | int, kind: type[V], query: Mapping[str, Value]) -> V:
         path = {self._parameter: name}
         records = await self._speaker.read_all(self._gets, self._key, Raw, path, query)  # type: ignore[type-var]  # Raw is no struct
         if not records:
             raise NotFound(self._gets, f"there is no {name!r}")
         latest = max(records, key=lambda raw: _age(reading.one(bytes(raw), _Record)[0]))
-        record, odd = reading.one(bytes(latest), as_ or AccountedJob)
+        record, odd = reading.one(bytes(latest), kind)
         if record is None:
             raise Malformed(self._gets, f"cannot decode {name!r}: {odd[0].why}")
         return record

@@ -11,23 +11,8 @@ from slurmclient.wire.reading import Answer, Listing, T
 A = TypeVar("A", bound=Answer)
 
 
-def read(operation: str, reply: Reply, kind: type[A]) -> A:
-    """Decode the body of an answer with any status.
-
-    Raises:
-        SlurmError: If its status is not 200, it has `errors`, or it is not one of slurmrestd's.
-    """
-    if reply.status != OK:
-        refuse(operation, reply)
-    return decode(operation, reply.body, kind)
-
-
 def decode(operation: str, body: bytes, kind: type[A]) -> A:
-    """Decode the body of an answer with status 200, and raise its `errors`.
-
-    Raises:
-        SlurmError: If there are errors, or the answer is not one of slurmrestd's.
-    """
+    """Decode the body of an answer with status 200; raise its `errors`, or Malformed."""
     answer = parse(operation, body, kind)
     if answer.errors:
         raise refusal(operation, OK, answer)
@@ -35,11 +20,7 @@ def decode(operation: str, body: bytes, kind: type[A]) -> A:
 
 
 def listing(operation: str, body: bytes, key: str, kind: type[T]) -> Listing[T]:
-    """Decode the list named `key` of an answer with status 200; a missing or null list is empty.
-
-    Raises:
-        SlurmError: If the answer has `errors`, or is not one of slurmrestd's.
-    """
+    """Decode the list named `key`, empty if missing or null, of an answer with status 200; raise like `decode`."""
     try:
         objects, answer = reading.listing(body, key, kind)
     except reading.UNREADABLE as error:
@@ -87,11 +68,7 @@ def object_error(operation: str, number: int, words: str) -> SlurmError:
 
 
 def parse(operation: str, body: bytes, kind: type[T]) -> T:
-    """Decode the body of an answer with status 200; bytes that JSON does not allow are replaced.
-
-    Raises:
-        Malformed: If it does not decode all the same.
-    """
+    """Decode a body, if need be without the bytes that JSON does not allow; raise Malformed."""
     try:
         return reading.decode(body, kind)
     except reading.UNREADABLE as error:

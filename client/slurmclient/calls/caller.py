@@ -60,7 +60,7 @@ class _Invocation(Struct, frozen=True, kw_only=True):
 
 
 class Caller:
-    """Performs operations at one cluster.
+    """Performs operations at one cluster. Any call may raise `SlurmError`, and TypeError for an unknown parameter.
 
     Reads are retried while Slurm cannot answer. An operation that changes something is retried only
     if its request was not sent. The table of operations says which is which, not the HTTP method.
@@ -103,18 +103,11 @@ class Caller:
         *,
         user: str = "",
     ) -> bytes:
-        """Perform an operation and return the body of its answer.
+        """Perform an operation and return the JSON of its answer; b"" if nothing has changed (HTTP 304).
 
         Args:
             query: The parameters of its query, by their names in the table of operations.
             user: The user to act as, by name or uid; "" for the token's own.
-
-        Returns:
-            JSON; empty if nothing has changed since the query's `update_time` (HTTP 304).
-
-        Raises:
-            SlurmError: As `slurmclient.errors` classifies it.
-            TypeError: If the operation has no such query parameter.
         """
 
         def read(answer: bytes) -> bytes:
@@ -135,7 +128,7 @@ class Caller:
         label: str = "",
         is_repeatable: bool = False,
     ) -> T | None:
-        """Perform an operation and read its answer; the arguments are those of `call`.
+        """Perform an operation and read its answer; None if nothing has changed since the query's `update_time`.
 
         Args:
             read: Decodes an answer with status 200, or raises its `errors`, as
@@ -143,9 +136,6 @@ class Caller:
             label: The operation's label for `observe`; "" for its name.
             is_repeatable: Treat it like a read although it changes something: doing it twice is
                 harmless.
-
-        Returns:
-            The decoded answer; None if nothing has changed since the query's `update_time` (HTTP 304).
         """
         operation = OPERATIONS[name]
         invocation = _Invocation(
@@ -172,14 +162,8 @@ class Caller:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Perform a read without retries; the block reads the answer piece by piece.
 
-        If nothing has changed since the query's `update_time`, its status is 304.
-
-        Args:
-            timeout_s: The deadline for each piece; None for the client's.
-
-        Raises:
-            SlurmError: As `slurmclient.errors` classifies it.
-            TypeError: If the operation has no such query parameter.
+        If nothing has changed since the query's `update_time`, its status is 304. `timeout_s` is the
+        deadline for each piece; None for the client's.
         """
         invocation = _Invocation(
             operation=OPERATIONS[name], path={}, query=query, body=None, user=user, may_repeat=True

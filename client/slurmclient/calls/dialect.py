@@ -10,7 +10,7 @@ from slurmclient.api.operation import parser
 from slurmclient.calls import answers
 from slurmclient.calls.answers import A
 from slurmclient.errors import Malformed, TooOld, Unavailable
-from slurmclient.transport.exchange import Reply, Request
+from slurmclient.transport.exchange import OK, Reply, Request
 from slurmclient.transport.failover import Sender
 from slurmclient.wire.reading import Answer
 
@@ -89,7 +89,9 @@ async def _offered(transport: Sender) -> set[str]:
 
 def _answer(transport: Sender, operation: str, reply: Reply, kind: type[A]) -> A:
     try:
-        return answers.read(operation, reply, kind)
+        if reply.status != OK:
+            answers.refuse(operation, reply)
+        return answers.decode(operation, reply.body, kind)
     except (Unavailable, Malformed):
         transport.avoid(reply.server)
         raise

@@ -48,11 +48,7 @@ class Speaker:
         path: Mapping[str, str | int] | None = None,
         query: Mapping[str, Value] | None = None,
     ) -> Listing[V] | None:
-        """Read the list named `key` in an answer.
-
-        Returns:
-            The objects; None if nothing has changed since the query's `update_time`.
-        """
+        """Read the list named `key`; None if nothing has changed since the query's `update_time`."""
         return await self.caller.perform(
             operation,
             path,
@@ -123,11 +119,7 @@ class Speaker:
         raise NotFound(operation, f"there is no {which!r}")
 
     async def read_field(self, operation: str, key: str, kind: type[V]) -> V:
-        """Read the object named `key` in an answer; its invalid fields keep their defaults.
-
-        Raises:
-            Malformed: If the answer has no such object.
-        """
+        """Read the object named `key`, without its invalid fields; raise Malformed if there is none."""
         body = await self.caller.call(operation, user=self.user)
         raw = answers.parse(operation, body, dict[str, Raw]).get(key, Raw(b"null"))
         value, odd = reading.one(bytes(raw), kind)
@@ -144,15 +136,11 @@ class Speaker:
         *,
         written: tuple[str, str] | None = None,
     ) -> tuple[bytes, Outcome]:
-        """Perform a change.
+        """Perform a change; return the answer's JSON and its warnings.
 
         Args:
             body: The request's fields, as `writing.encode` takes them.
-            written: The list and the name of the changed object, for the listeners; None to notify
-                none.
-
-        Returns:
-            The answer's JSON and its warnings.
+            written: The list and the name of the changed object, for the listeners.
         """
         content = writing.encode(body) if body is not None else None
         answer = await self.caller.call(operation, path, query, content, user=self.user)

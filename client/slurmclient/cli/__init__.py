@@ -1,8 +1,4 @@
-"""The command `slurmc`, which needs the extra `cli` (typer and rich).
-
-`entry` checks that the extra is installed, `commands` has the commands, `kinds` the objects they list,
-`rendering` prints.
-"""
+"""The command `slurmc`, which needs the extra `cli` (typer and rich)."""
 
 from slurmclient.cli.entry import main
 

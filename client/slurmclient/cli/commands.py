@@ -267,11 +267,7 @@ _LISTS: Final = frozenset({"state", "flags", "users", "accounts"})
 
 
 def parse(texts: Iterable[str] | None) -> dict[str, Any]:
-    """Return fields by name; a value that is JSON is decoded, any other is text.
-
-    Raises:
-        ValueError: If one is not FIELD=VALUE.
-    """
+    """Return fields by name, decoded if they are JSON; raise ValueError if one is not FIELD=VALUE."""
     return {name: _value(name, text) for name, text in map(pair, texts or ())}
 
 

@@ -1,5 +1,6 @@
 """Objects of one kind: `list`, `iter`, and `get` by name."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Generic, TypeVar, overload
 
@@ -105,9 +106,11 @@ class Collection(Generic[M]):
         """
         if not self._one:
             raise TypeError(f"Slurm cannot read one of the {self._key} by name: list them")
-        return await self._speaker.read_one(
-            self._gets, self._key, as_ or self._kind, {self._parameter: name}, query
-        )
+        return await self._read(name, as_ or self._kind, query)
+
+    async def _read(self, name: str | int, kind: type[V], query: Mapping[str, Value]) -> V:
+        path = {self._parameter: name}
+        return await self._speaker.read_one(self._gets, self._key, kind, path, query)
 
     async def list_if_changed(
         self, since: datetime | None, *, as_: type[V], **query: Value

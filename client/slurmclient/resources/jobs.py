@@ -54,14 +54,7 @@ class Jobs(WatchableCollection[Job]):
     @overload
     async def parts(self, job_id: str | int, *, as_: type[V]) -> Listing[V]: ...
     async def parts(self, job_id: str | int, *, as_: type[Struct] | None = None) -> object:
-        """Read all tasks of an array, or all components of a heterogeneous job.
-
-        Args:
-            as_: A struct with the fields that you need.
-
-        Raises:
-            NotFound: If there is no such job.
-        """
+        """Read all tasks of an array, or all components of a heterogeneous job; raise NotFound without any."""
         return await self._speaker.read_all("slurm_get_job", "jobs", as_ or Job, {"job_id": job_id})
 
     async def states(self, job_ids: Iterable[str | int] = ()) -> Mapping[str, frozenset[str]]:

@@ -84,11 +84,7 @@ class Transport:
             await server.close()
 
     async def user(self) -> str:
-        """Return the user of the token; "" if there is no token, or it names no user.
-
-        Raises:
-            Unauthorized: If the source has no token.
-        """
+        """Return the user of the token, "" without one; raise Unauthorized if the source fails."""
         return user_of(await self._token.token()) if self._token else ""
 
     async def exchange(self, request: Request) -> Reply:

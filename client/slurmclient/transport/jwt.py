@@ -10,13 +10,7 @@ import msgspec
 
 
 def mint(key: bytes, *, user: str, now_s: int, lifetime_s: int) -> str:
-    """Return a token signed with HS256.
-
-    Args:
-        key: The cluster's `jwt_key`.
-        now_s: The time of issue in seconds since 1970.
-        lifetime_s: The seconds until it expires.
-    """
+    """Return a token signed with HS256 by the cluster's `jwt_key`; `now_s` counts from 1970."""
     claims = {"exp": now_s + lifetime_s, "iat": now_s, "sun": user}
     signed = f"{_part({'alg': 'HS256', 'typ': 'JWT'})}.{_part(claims)}"
     return f"{signed}.{_base64(hmac.new(key, signed.encode(), hashlib.sha256).digest())}"

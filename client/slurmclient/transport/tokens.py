@@ -27,11 +27,7 @@ _FORM: Final = re.compile(r"[!-~]+")
 
 
 def check_token(text: str) -> str:
-    """Return a token that an HTTP header can hold.
-
-    Raises:
-        Unauthorized: If it cannot be one; the message does not repeat it.
-    """
+    """Return a token that an HTTP header can hold; raise Unauthorized, without repeating it, for another."""
     if _FORM.fullmatch(text) is None:
         raise Unauthorized(
             "token",
@@ -75,11 +71,7 @@ class TokenFile:
         self._version: tuple[int, int, int] | None = None
 
     async def token(self, *, refused: str = "") -> str:
-        """Return the token in the file.
-
-        Raises:
-            Unauthorized: If the file cannot be read, or is empty.
-        """
+        """Return the token in the file; raise Unauthorized if it cannot be read, or is empty."""
         return self._read(again=bool(refused))
 
     @property
@@ -132,11 +124,7 @@ class TokenCommand:
         self._running = asyncio.Lock()
 
     async def token(self, *, refused: str = "") -> str:
-        """Return the token printed last, or run the command.
-
-        Raises:
-            Unauthorized: If the command fails, takes too long or prints nothing.
-        """
+        """Return the token printed last, or run the command; raise Unauthorized if it fails or takes too long."""
         async with self._running:
             if self._text == refused or self._clock() >= self._renew_at:
                 self._text = bare(await self._run())
@@ -199,11 +187,7 @@ class JwtKey:
         self._renew_at = 0.0
 
     async def token(self, *, refused: str = "") -> str:
-        """Return the current token, or mint one.
-
-        Raises:
-            Unauthorized: If the key's file cannot be read.
-        """
+        """Return the current token, or mint one; raise Unauthorized if the key's file cannot be read."""
         now = self._clock()
         if self._text == refused or now >= self._renew_at:
             try:

@@ -63,11 +63,7 @@ class Cache(Generic[V]):
         return len(self._picture.objects)
 
     def by(self, index: str, value: Hashable) -> list[V]:
-        """Return the objects for which an index has this value.
-
-        Raises:
-            KeyError: If there is no such index.
-        """
+        """Return the objects for which an index has this value; raise KeyError if there is no such index."""
         return list(self._indexes[index].get(value, {}).values())
 
     @property
@@ -100,11 +96,7 @@ class Cache(Generic[V]):
         self._group.create_task(self._serve(backlog, handler))
 
     async def synced(self, *, timeout_s: float | None = None) -> None:
-        """Wait for the first successful poll.
-
-        Raises:
-            TimeoutError: If there is none in time; `error` says why.
-        """
+        """Wait for the first successful poll; raise TimeoutError if there is none in time: `error` says why."""
         async with asyncio.timeout(timeout_s), self._changed:
             await self._changed.wait_for(lambda: self._polled_at is not None)
 

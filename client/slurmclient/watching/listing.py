@@ -56,14 +56,8 @@ async def all_jobs(
 ) -> JobListing:
     """Return base states and flags of all jobs, in one list; `before` itself if nothing has changed.
 
-    10 000 jobs are 380 kB: 0.1 ms to compare, 15 ms to decode.
-
-    Args:
-        arrays: Include the records of arrays, each with the states of the tasks that it stands for:
-            `3:RUNNING`.
-
-    Raises:
-        SlurmError: they could not be read.
+    10 000 jobs are 380 kB: 0.1 ms to compare, 15 ms to decode. With `arrays`, include the records of
+    arrays, each with the states of the tasks that it stands for: `3:RUNNING`.
     """
     raw = await _listed(calls, None, before.raw if before else None)
     if before and before.raw is raw:
@@ -83,7 +77,7 @@ async def states(calls: Calls, ids: Collection[int]) -> Mapping[int, frozenset[s
 
 
 class Lists:
-    """Lists all jobs repeatedly, without classifying them."""
+    """Lists all jobs repeatedly, without classifying them. Any reading may raise `SlurmError`."""
 
     def __init__(
         self,
@@ -127,9 +121,6 @@ class Lists:
             settled: Jobs whose states do not matter. If there are very many jobs, theirs may be of
                 an earlier reading.
             surely: False: of many jobs, the last listing will do while slurmctld counts nothing.
-
-        Raises:
-            SlurmError: they could not be read.
         """
         began, before = self._clock(), self._last
         last_counted, self._counted = self._counted, ()  # after a failure, all is listed again
@@ -151,11 +142,7 @@ class Lists:
         return self._last
 
     async def read_of_another(self, listing: JobListing) -> JobListing:
-        """Return the listing of a slurmctld that may have assigned ids again; `listing` itself if it has all jobs.
-
-        Raises:
-            SlurmError: they could not be read.
-        """
+        """Return the listing of a slurmctld that may have assigned ids again; `listing` if it has all jobs."""
         if not self._next_id:
             return listing
         self._next_id = max(1, self._next_id - _DOUBTFUL_IDS)

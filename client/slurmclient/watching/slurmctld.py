@@ -29,11 +29,7 @@ class Calls(Protocol):
         answer: type[A],
         query: Mapping[str, Value] | None = None,
     ) -> A:
-        """Read an answer; the label, `job.states`, is for metrics and messages.
-
-        Raises:
-            SlurmError: As `slurmclient.errors` classifies it.
-        """
+        """Read an answer, or raise SlurmError; the label, `job.states`, is for metrics and messages."""
 
 
 class Statistics(Struct, frozen=True):

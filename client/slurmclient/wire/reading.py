@@ -148,14 +148,7 @@ def listing(body: bytes, key: str, kind: type[T]) -> tuple[Listing[T], Answer]:
 
 
 def one(body: bytes, kind: type[T], index: int = 0) -> tuple[T | None, tuple[Odd, ...]]:
-    """Decode an object, field by field if it is invalid.
-
-    Args:
-        index: The object's position in its list, for `Odd.index`.
-
-    Returns:
-        The object and its invalid fields; None instead of an object without a required field.
-    """
+    """Decode an object as `lenient` does; return None without a required field, and what was odd."""
     result = lenient(body, kind, index)
     return (None if isinstance(result, Unreadable) else result.value), result.odd
 
@@ -163,9 +156,10 @@ def one(body: bytes, kind: type[T], index: int = 0) -> tuple[T | None, tuple[Odd
 def lenient(
     body: bytes, kind: type[T], index: int = 0, *, is_null_odd: bool = False
 ) -> DecodeResult[T] | Unreadable:
-    """Decode an object as `one` does, and report what was wrong with it.
+    """Decode an object, field by field if it is invalid.
 
     Args:
+        index: The object's position in its list, for `Odd.index`.
         is_null_odd: Report null in a field that does not allow it. Otherwise the field keeps its
             default silently, because slurmrestd writes null for an empty list or object.
     """

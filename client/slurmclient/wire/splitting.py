@@ -29,11 +29,7 @@ class Splitter:
     """Takes an answer in pieces and yields the objects of its list, undecoded."""
 
     def __init__(self, operation: str, key: str, *, longest: int = _LONGEST) -> None:
-        """Start before the first byte of an answer with a list named `key`.
-
-        Args:
-            longest: Maximum number of bytes to hold: of one object, or of the text around the list.
-        """
+        """Start before the first byte of an answer with a list named `key`; hold at most `longest` bytes."""
         self._longest = longest
         self._operation = operation
         self._longest_key = len(key.encode())

@@ -13,7 +13,7 @@ from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube import paths
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import JSON_PATCH, KubeClient
-from slurmruntime.kube.resource import Json, ResourceKind, malformed
+from slurmruntime.kube.resource import Json, OwnObject, ResourceKind, malformed
 from slurmruntime.model import json_patch
 from slurmruntime.model.json_patch import Operation
 
@@ -22,9 +22,7 @@ _ORPHANING = "orphan"
 _BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-class _Object(Protocol):
-    @property
-    def metadata(self) -> ObjectMetadata: ...
+class _Object(OwnObject, Protocol):
     @property
     def status(self) -> Any: ...
 

@@ -64,11 +64,7 @@ async def _judge_one(client: KubeClient, body: JsonObject, of: ObjectOwner) -> B
 
 
 async def apply(client: KubeClient, judged: Sequence[BodyVerdict], of: ObjectOwner) -> None:
-    """Apply what is not in force, in order.
-
-    Raises:
-        KubeError: one of them was not applied, or may or may not have been: the rest was not tried.
-    """
+    """Apply what is not in force, in order; a KubeError, perhaps for a lost reply, leaves the rest untried."""
     for verdict in judged:
         if verdict.ownership in (Ownership.IN_FORCE, Ownership.NOT_SERVED):
             continue
