@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -84,7 +85,7 @@ class _QosList(Answer, frozen=True):
 
 
 class _ConfAnswer(Answer, frozen=True):
-    slurm_conf: dict[str, object] | None = None
+    slurm_conf: dict[str, Any] | None = None
 
 
 async def controller_responds(client: SlurmClient) -> bool:

@@ -49,9 +49,9 @@ class ApplyingServer(ApiServer):
 
     @override
     def _read(self, method: str, path: str) -> Manifest:
-        for api_version, kind in writes.PLURALS:
+        for (api_version, kind), plural in writes.PLURALS.items():
             if path == f"/apis/{api_version}" and kind not in self.unserved:
-                return {"resources": [{"kind": kind}]}
+                return {"resources": [{"name": plural, "kind": kind, "namespaced": True}]}
         return super()._read(method, path)
 
     def _new_uid(self) -> str:
