@@ -16,14 +16,8 @@ from slurmjobs.script.options import AnyOption
 from slurmjobs.script.words import HeaderWord
 from slurmruntime.values.faults import Fault
 
-
-@dataclass(frozen=True, slots=True)
-class OptionTranslation:
-    """An option of sbatch, the text of its value, and the line it was translated from."""
-
-    option: AnyOption
-    value: str | None
-    line: int
+OptionTranslation = tuple[AnyOption, str | None, int]
+"""An option of sbatch, the text of its value, and the line it was translated from."""
 
 
 @dataclass(slots=True)
@@ -71,7 +65,7 @@ def bsub(script: str) -> HeaderTranslation | None:
     for name, value, line in _parse(renamed, _BSUB, result):
         if name.option is not None:
             text = None if name.letter == "x" else _bsub_value(name.letter, value)
-            result.options.append(OptionTranslation(name.option, text, line))
+            result.options.append((name.option, text, line))
     return result
 
 
@@ -143,10 +137,10 @@ def pbs(script: str) -> HeaderTranslation | None:
                 translated = [(name.option, value or None)]
             case _:
                 pass
-        result.options += [OptionTranslation(option, text, line) for option, text in translated]
+        result.options += [(option, text, line) for option, text in translated]
     if exported:
         names = ",".join(value for value, _ in exported)
-        result.options.append(OptionTranslation(options.EXPORT, names, exported[-1][1]))
+        result.options.append((options.EXPORT, names, exported[-1][1]))
     return result
 
 

@@ -60,8 +60,8 @@ class _Reader:
         if translated is None:
             return
         self.faults += translated.faults
-        for option in translated.options:
-            self._choose(option.option, option.value, where(option.line))
+        for option, value, line in translated.options:
+            self._choose(option, value, where(line))
             if len(self.faults) > MOST_FAULTS:
                 return
 
