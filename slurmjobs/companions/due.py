@@ -67,15 +67,6 @@ class LogCompanion:
     """It has ended, or is being deleted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogFacts:
-    """Everything that the decision depends on."""
-
-    job: SlurmJobObject
-    companion: LogCompanion | None
-    now: datetime
-
-
 _STEPS: Mapping[LogColumn, Mapping[LogRow, LogStep]] = {
     LogColumn.NONE: {LogRow.RUNNING: LogStep.MAKE, LogRow.ENDED: LogStep.MAKE},
     LogColumn.FOLLOWING: {LogRow.ENDED: LogStep.TELL, LogRow.PAST: LogStep.TELL},
@@ -91,9 +82,9 @@ TABLE: Mapping[tuple[LogRow, LogColumn], LogStep] = MappingProxyType(
 )
 
 
-def step(facts: LogFacts) -> LogStep:
+def step(job: SlurmJobObject, companion: LogCompanion | None, now: datetime) -> LogStep:
     """Return what to do now."""
-    return TABLE[row_of(facts.job, facts.now), column_of(facts.job, facts.companion)]
+    return TABLE[row_of(job, now), column_of(job, companion)]
 
 
 def row_of(job: SlurmJobObject, now: datetime) -> LogRow:

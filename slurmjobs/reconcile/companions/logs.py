@@ -13,7 +13,7 @@ from structlog.contextvars import bind_contextvars
 
 from bridge.reconcile.program import Program
 from slurmjobs.companions import due, pod
-from slurmjobs.companions.due import LogFacts, LogStep
+from slurmjobs.companions.due import LogStep
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.reconcile.batch_jobs import BatchJobs
 from slurmjobs.reconcile.caches import JobCaches
@@ -72,9 +72,7 @@ class LogCompanions:
             return None if job is None else SOON
         bind_contextvars(slurm_job=job.full_name)
         companion = self._watch.of(key)
-        companion_facts = companion.facts if companion else None
-        facts = LogFacts(job=job, companion=companion_facts, now=self._batch_jobs.now())
-        match due.step(facts):
+        match due.step(job, companion.facts if companion else None, self._batch_jobs.now()):
             case LogStep.MAKE:
                 return await self._create(job)
             case LogStep.TELL if companion is not None:

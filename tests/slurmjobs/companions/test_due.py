@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurmjobs.companions import due, pod, volume
-from slurmjobs.companions.due import Account, LogCompanion, LogFacts, LogStep
+from slurmjobs.companions.due import Account, LogCompanion, LogStep
 from slurmjobs.objects.results import JobEnding, JobResults
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.objects.status import ArrayTasks, JobOutputs, JobPhase
@@ -24,7 +24,7 @@ def follower(job_id: str = "7", **changes: object) -> LogCompanion:
 
 
 def step(found: SlurmJobObject, companion: LogCompanion | None, *, later_s: float = 0) -> LogStep:
-    return due.step(LogFacts(job=found, companion=companion, now=NOW + timedelta(seconds=later_s)))
+    return due.step(found, companion, NOW + timedelta(seconds=later_s))
 
 
 @pytest.mark.parametrize(
