@@ -101,7 +101,7 @@ async def _ask_of_job(opened: Access, namespace: str, name: str) -> Diagnosis:
 
     job = await job_named(opened.kube, namespace, name)
     now = datetime.now(UTC)  # noqa: TID251  # a person runs a command now
-    return of_job.answer(of_job.JobSituation(job=job, now=now, queue=await opened.queue()))
+    return of_job.answer(job, now=now, queue=await opened.queue())
 
 
 async def _ask(opened: Access, namespace: str, name: str, release: str) -> Diagnosis:

@@ -1,7 +1,6 @@
 """`kubectl slurm logs`: print a SlurmJob's output, or say where it is and why it cannot be read from here."""
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,13 +19,6 @@ if TYPE_CHECKING:
 _ABSENT = 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Companion:
-    pod: str
-    """The name of the pod that prints the output; "" if there is none."""
-    why: str = ""
-
-
 def command(
     job: Annotated[str, typer.Argument(help="Name of the SlurmJob.", metavar="JOB")],
     *,
@@ -38,30 +30,31 @@ def command(
 ) -> None:
     """Print the output of a SlurmJob, standard error included."""
     where = namespace or way.namespace
-    companion = run(way, lambda access: _find(access, where, job))
-    if not companion.pod:
-        output.say(companion.why)
+    pod, why = run(way, lambda access: _find(access, where, job))
+    if not pod:
+        output.say(why)
         raise typer.Exit(_ABSENT)
     command = ["kubectl", f"--kubeconfig={way.kubeconfig_file}", f"--namespace={where}", "logs"]
     command += ["--follow"] if follow else []
-    os.execvp(command[0], [*command, "--all-containers", companion.pod])  # noqa: S606  # kubectl has started us
+    os.execvp(command[0], [*command, "--all-containers", pod])  # noqa: S606  # kubectl has started us
 
 
-async def _find(access: Access, namespace: str, name: str) -> _Companion:
+async def _find(access: Access, namespace: str, name: str) -> tuple[str, str]:
+    """Return the name of the pod that prints the output; if there is none, "" and why."""
     from slurmjobs.companions import pod  # noqa: PLC0415  # 60 ms that other commands do not need
 
     try:
         job = await job_named(access.kube, namespace, name)
     except NotFound:
-        return _Companion("", f"there is no SlurmJob {name} in namespace {namespace}")
+        return "", f"there is no SlurmJob {name} in namespace {namespace}"
     companion = pod.name_of(job)
     try:
         companion_pod = await decode.get_pod(access.kube, namespace, companion)
     except NotFound:
-        return _Companion("", why_not(job))
+        return "", why_not(job)
     if names.COMPANION_LABEL not in companion_pod.labels:
-        return _Companion("", f"pod {companion} has the expected name but is not slurm-bridge's")
-    return _Companion(companion)
+        return "", f"pod {companion} has the expected name but is not slurm-bridge's"
+    return companion, ""
 
 
 def why_not(job: "SlurmJobObject") -> str:

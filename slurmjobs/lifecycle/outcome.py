@@ -1,17 +1,15 @@
 """Say how a SlurmJob ended: Slurm's end states as a phase, a reason, and a sentence."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final
 
 from bridge.domain.lifecycle import reasons
 from bridge.domain.model.batch import BatchJob
 from bridge.domain.model.jobs import JobEnd
+from slurmjobs.objects.results import JobEnding
 from slurmjobs.objects.status import ArrayTasks
-
-JobWord = Literal["Succeeded", "Failed"]
 
 DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
 
@@ -20,15 +18,6 @@ NEVER_RUNNABLE: Final = "NeverRunnable"
 
 TASKS_UNKNOWN: Final = "TasksUnknown"
 """The reason if it is unknown how some tasks of an array ended, and the others ended well."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobOutcome:
-    """How a job ended."""
-
-    phase: JobWord
-    reason: str
-    message: str
 
 
 ENDS: Mapping[JobEnd, tuple[str, str]] = MappingProxyType(
@@ -59,7 +48,7 @@ _SIGNALS: Final = {1: "HUP", 2: "INT", 6: "ABRT", 9: "KILL", 11: "SEGV", 13: "PI
 
 def of(
     job: BatchJob, *, deadline_at: datetime | None, tasks: ArrayTasks | None = None
-) -> JobOutcome:
+) -> JobEnding:
     """Return the outcome of a job that has ended.
 
     Args:
@@ -71,19 +60,19 @@ def of(
     if job.is_impossible:
         why = reasons.why_impossible(job).replace("delete the pod", "delete the SlurmJob")
         text = f"{why}{_particulars(job, tasks)}"
-        return JobOutcome(phase="Failed", reason=NEVER_RUNNABLE, message=text)
+        return JobEnding(phase="Failed", reason=NEVER_RUNNABLE, message=text)
     return _run_outcome(job, job.end, deadline_at=deadline_at, tasks=tasks)
 
 
 def _run_outcome(
     job: BatchJob, end: JobEnd, *, deadline_at: datetime | None, tasks: ArrayTasks | None
-) -> JobOutcome:
+) -> JobEnding:
     particulars = _particulars(job, tasks)
     if end is JobEnd.COMPLETED and tasks is not None and tasks.failed:
         end = JobEnd.FAILED
     if end is JobEnd.COMPLETED and tasks is not None and tasks.unknown:
         text = f"Slurm job {job.id} has ended{particulars}"
-        return JobOutcome(phase="Failed", reason=TASKS_UNKNOWN, message=text)
+        return JobEnding(phase="Failed", reason=TASKS_UNKNOWN, message=text)
     reason, words = ENDS[end]
     if end is JobEnd.CANCELLED:
         if deadline_at is not None and job.ended_at is not None and job.ended_at >= deadline_at:
@@ -102,7 +91,7 @@ def _run_outcome(
         reason, words = "Signalled", f"was ended by signal {_signal(job.signal)}"
     elif end is JobEnd.FAILED:
         words = f"failed with exit code {job.exit_code}" if job.exit_code else "failed"
-    return JobOutcome(
+    return JobEnding(
         phase="Succeeded" if end is JobEnd.COMPLETED else "Failed",
         reason=reason,
         message=f"Slurm job {job.id} {words}{particulars}",

@@ -20,7 +20,6 @@ from slurmjobs.lifecycle.actions import (
     Report,
     SubmitBatch,
 )
-from slurmjobs.lifecycle.outcome import JobOutcome
 from slurmjobs.lifecycle.report import NewStatus
 from slurmjobs.lifecycle.situation import BatchCase, CopyState, ObjectCase
 from slurmjobs.objects.results import JobEnding, JobResults
@@ -244,8 +243,7 @@ def cancel_several(jobs: tuple[BatchJob, ...], why: str) -> JobDecision:
     return JobDecision(actions=tuple(map(cancel_of, jobs)), reason=why)
 
 
-def _collect(case: BatchCase, result: JobOutcome) -> JobDecision:
-    ended = JobEnding(phase=result.phase, reason=result.reason, message=result.message)
+def _collect(case: BatchCase, ended: JobEnding) -> JobDecision:
     results = JobResults(phase="Collecting", ended=ended)
     return _report(case, replace(_collecting(case, results), job=case.job), retry=None)
 

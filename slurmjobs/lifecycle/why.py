@@ -1,7 +1,7 @@
 """Explain a SlurmJob's state to people: its status, what Slurm says now, and what to do."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -44,27 +44,17 @@ _FAILED: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobSituation:
-    """The facts that an explanation is based on."""
-
-    job: SlurmJobObject
-    now: datetime
-    queue: Sequence[QueuedJob] | None = None
-    """All of Slurm's jobs; None if Slurm was not asked."""
-
-
-def answer(situation: JobSituation) -> Diagnosis:
-    """Explain what the SlurmJob waits for, or how it ended."""
-    queued = next(
-        (job for job in situation.queue or () if job.id == situation.job.status.job_id), None
-    )
-    details = tuple(_details(situation, queued))
-    return replace(_diagnose(situation, queued), details=details)
+def answer(
+    job: SlurmJobObject, *, now: datetime, queue: Sequence[QueuedJob] | None = None
+) -> Diagnosis:
+    """Explain what the SlurmJob waits for, or how it ended; queue: all of Slurm's jobs, None if it was not asked."""
+    queued = next((other for other in queue or () if other.id == job.status.job_id), None)
+    details = tuple(_details(job.status, queued, queue or (), now))
+    return replace(_diagnose(job, queued), details=details)
 
 
-def _diagnose(situation: JobSituation, queued: QueuedJob | None) -> Diagnosis:
-    job, status = situation.job, situation.job.status
+def _diagnose(job: SlurmJobObject, queued: QueuedJob | None) -> Diagnosis:
+    status = job.status
     text = f"{status.message} ({status.reason})" if status.reason else status.message
     if not job.is_ours:
         return Diagnosis(
@@ -138,11 +128,12 @@ def _step_after_end(status: SlurmJobStatus) -> str:
     return step
 
 
-def _details(situation: JobSituation, queued: QueuedJob | None) -> list[tuple[str, str]]:
-    status = situation.job.status
+def _details(
+    status: SlurmJobStatus, queued: QueuedJob | None, queue: Sequence[QueuedJob], now: datetime
+) -> list[tuple[str, str]]:
     rows: list[tuple[str, str]] = [("phase", status.phase or "")]
     if queued is not None:
-        rows += diagnosis.of_job(queued, situation.queue or (), situation.now)
+        rows += diagnosis.of_job(queued, queue, now)
     elif status.job_id is not None:
         rows.append(("Slurm job", f"{status.job_id} {status.state}"))
     if status.array is not None:

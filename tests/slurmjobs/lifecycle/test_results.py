@@ -12,7 +12,6 @@ from slurmjobs.lifecycle import status_events, table, why
 from slurmjobs.lifecycle.actions import Expire, Report
 from slurmjobs.lifecycle.situation import Archive, ArchiveFinding, Collection, CopyState, JobFacts
 from slurmjobs.lifecycle.table import JobRow
-from slurmjobs.lifecycle.why import JobSituation
 from slurmjobs.objects.results import JobResult, ResultTarget
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.objects.spec import JobOutput
@@ -139,7 +138,7 @@ def test_what_keeps_them_from_being_copied_is_told_once() -> None:
     assert told is not None
     assert ("Collect", True) == (told.action, told.is_warning)
     assert None is status_events.of(RUNNING, job.status)
-    diagnosis = why.answer(JobSituation(job=after, now=NOW))
+    diagnosis = why.answer(after, now=NOW)
     assert ("has ended", status.message) == (diagnosis.state, diagnosis.why)
 
 

@@ -10,7 +10,6 @@ from bridge.domain.diagnosis.why import Diagnosis, Stage
 from bridge.domain.model.jobs import JobPhase
 from slurmjobs.lifecycle import why
 from slurmjobs.lifecycle.outcome import ENDS
-from slurmjobs.lifecycle.why import JobSituation
 from slurmjobs.objects.status import ArrayTasks, JobOutputs, SlurmJobStatus
 from slurmruntime.values.ids import JobId
 from tests.slurmjobs.lifecycle.situations import NOW, slurm_job
@@ -25,7 +24,7 @@ def answer(
     *queue: QueuedJob, spec: dict[str, Any] | None = None, deleted: bool = False, **status: Any
 ) -> Diagnosis:
     job = slurm_job(status=SlurmJobStatus(**status), deleted=deleted, **(spec or {}))
-    return why.answer(JobSituation(job=job, now=NOW, queue=queue or None))
+    return why.answer(job, now=NOW, queue=queue or None)
 
 
 def test_a_waiting_job_is_told_by_what_slurm_says_now() -> None:
