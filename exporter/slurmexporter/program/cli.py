@@ -19,7 +19,7 @@ from slurmexporter.collecting.collector import Collector
 from slurmexporter.collecting.journal import Journal
 from slurmexporter.collecting.latest import Latest
 from slurmexporter.door import reception
-from slurmexporter.door.guard import protect
+from slurmexporter.door.admission import protect
 from slurmexporter.door.reception import Reception, Room
 from slurmexporter.door.web_config import UnusableWebConfig
 from slurmexporter.door.web_file import POLL_S, WebFile
