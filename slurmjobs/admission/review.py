@@ -38,7 +38,10 @@ def mutate(metadata: ObjectMetadata, requester: Requester, policy: Policy) -> Ve
 
 
 def validate(job: SlurmJobObject, requester: Requester, policy: Policy, now: datetime) -> Verdict:
-    """Return everything that is wrong with the object after every mutation; now is in the zone of times in scripts."""
+    """Return everything that is wrong with the object after every mutation.
+
+    now: in the time zone of times in scripts.
+    """
     misattributed = tuple(authorship.author_faults(_authorship(job.metadata, requester)))
     if not job.is_ours:
         return Verdict(faults=bounded(misattributed))

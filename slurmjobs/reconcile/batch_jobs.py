@@ -39,7 +39,10 @@ class BatchJobs:
         wake: Callable[[WorkloadKey], None],
         remind: Callable[[WorkloadKey], None],
     ) -> None:
-        """wake: gets the key of each SlurmJob whose jobs have changed; remind: that of each other one that waited for a reading."""
+        """wake: gets the key of each SlurmJob whose jobs have changed.
+
+        remind: gets the key of each other SlurmJob that waited for a reading.
+        """
         self._discovery = discovery
         self._placeholders = placeholders
         self._clock = clock

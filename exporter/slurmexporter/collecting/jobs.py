@@ -75,7 +75,7 @@ class JobCollector:
         return self._list_took_s * _LIST_PAUSES if self._is_listing else 0.0
 
     async def read(self, *, pace: float) -> JobsReading:
-        """Read the states of all jobs, and the jobs whose state has changed; pace is the factor by which to poll less.
+        """Read the states of all jobs, and the jobs whose state has changed; pace: the factor by which to poll less.
 
         If large arrays make the states more expensive than a list of all jobs, list all jobs instead.
 

@@ -66,7 +66,7 @@ class Sources:
             self._partitions_at = None
 
     def pause_s(self, source: str) -> float:
-        """Return the shortest wait until the next reading: it leaves time for two failed ones before nodes become stale."""
+        """Return the shortest wait until the next reading: nodes have time for two failed ones."""
         if source != "nodes" or not self._do_nodes_rest:
             return 0.0
         every_s, stale_s = self._settings.every_s(source), self._settings.stale_s(source)
