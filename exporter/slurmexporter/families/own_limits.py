@@ -13,36 +13,26 @@ from slurmexporter.text.family import Family, Metric, counter, gauge
 _MINUTE_S: Final = 60
 _US: Final = 1e-6
 
+_OF_QOS: Final = ("qos", "limit", "tres")
 QOS_LIMIT: Final = gauge(
     "slurm_qos_limit",
     "Limits of a QOS, named as in sacctmgr(1); memory in bytes, times in seconds.",
-    "qos",
-    "limit",
-    "tres",
+    *_OF_QOS,
 )
 QOS_USAGE: Final = gauge(
     "slurm_qos_usage",
     "Usage that counts towards the limits of a QOS, of all its jobs together.",
-    "qos",
-    "limit",
-    "tres",
+    *_OF_QOS,
 )
 ASSOC_LIMIT: Final = gauge(
     "slurm_assoc_limit",
     "Limits of an association, named as in sacctmgr(1); memory in bytes, times in seconds.",
-    "account",
-    "user",
-    "partition",
-    "limit",
-    "tres",
+    *("account", "user", "partition", "limit", "tres"),
 )
 ASSOC_USAGE: Final = gauge(
     "slurm_assoc_usage",
     "Usage that counts towards the limits of an association; with slurmdbd, including its children's.",
-    "account",
-    "user",
-    "limit",
-    "tres",
+    *("account", "user", "limit", "tres"),
 )
 DBD_RPCS: Final = counter("slurm_dbd_rpcs_total", "RPCs served by slurmdbd.", "type")
 DBD_RPC_S: Final = counter("slurm_dbd_rpc_seconds_total", "Time slurmdbd spent on RPCs.", "type")

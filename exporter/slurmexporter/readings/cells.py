@@ -1,7 +1,8 @@
 """Jobs grouped by all that metrics count them by: a few hundred cells instead of all jobs."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -22,6 +23,10 @@ class Traits(NamedTuple):
     is_held: bool
     has_dependency: bool
     reason: str
+
+
+_TRAITS: Final = attrgetter(*Traits._fields)
+"""A job has attributes of the same names."""
 
 
 class Cell(Struct):
@@ -56,18 +61,7 @@ def group_jobs(jobs: Iterable[Job]) -> Sequence[Cell]:
     """Return the cells of jobs. Ended jobs hold no resources, so theirs count as 0."""
     cells: dict[Traits, Cell] = {}
     for job in jobs:
-        traits = Traits(
-            job.user,
-            job.user_id,
-            job.account,
-            job.partitions,
-            job.qos,
-            job.state,
-            job.flags,
-            job.is_held,
-            job.has_dependency,
-            job.reason,
-        )
+        traits = Traits._make(_TRAITS(job))
         cell = cells.get(traits)
         if cell is None:
             cell = cells[traits] = Cell(traits, fewest_nodes=job.nodes, oldest_s=job.waits_since_s)
