@@ -65,18 +65,11 @@ async def scheduler_name(client: KubeClient, namespace: str) -> str | None:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counting:
-    """How Kubernetes quantities map to Slurm's."""
+async def counting(client: KubeClient, namespace: str) -> tuple[Mapping[str, str], int]:
+    """Return extended resource → GRES, and the thousandths of a Kubernetes CPU per Slurm CPU.
 
-    gpu_resources: Mapping[str, str]
-    """Extended resource → GRES."""
-    milli_per_cpu: int
-    """Thousandths of a Kubernetes CPU per Slurm CPU."""
-
-
-async def counting(client: KubeClient, namespace: str) -> Counting:
-    """Return the mapping from the settings; the defaults where the caller cannot read them."""
+    Where the caller cannot read the settings, these are the defaults.
+    """
     text = await config_map(client, namespace, component="config", key="config.yaml")
     try:
         document = yaml.load(text or "", Loader=SAFE)  # noqa: S506  # the loader is safe
@@ -84,11 +77,11 @@ async def counting(client: KubeClient, namespace: str) -> Counting:
         document = None
     devices = _setting(document, "controllers", "gpu_resources")
     milli = _setting(document, "slurm", "milli_cpu_per_cpu")
-    return Counting(
-        gpu_resources={str(name): str(kind) for name, kind in devices.items()}
+    return (
+        {str(name): str(kind) for name, kind in devices.items()}
         if isinstance(devices, dict)
         else gres.USUAL,
-        milli_per_cpu=milli if isinstance(milli, int) and milli > 0 else quantities.MILLI,
+        milli if isinstance(milli, int) and milli > 0 else quantities.MILLI,
     )
 
 

@@ -53,7 +53,7 @@ def command(
 async def _ask(opened: Access, release: str) -> list[NodeRow]:
     kube_nodes = await lists.listing(opened.kube, node_objects.NODES)
     slurm_nodes, others = await opened.slurm_nodes(), await _others(opened)
-    counting, agents = await asyncio.gather(
+    (gpu_resources, milli_per_cpu), agents = await asyncio.gather(
         installation.counting(opened.kube, release), installation.agents(opened.kube, release)
     )
     return list(
@@ -61,8 +61,8 @@ async def _ask(opened: Access, release: str) -> list[NodeRow]:
             kube_nodes,
             slurm_nodes,
             others,
-            gpu_resources=counting.gpu_resources,
-            milli_per_cpu=counting.milli_per_cpu,
+            gpu_resources=gpu_resources,
+            milli_per_cpu=milli_per_cpu,
             agents=agents or (),
         )
     )
