@@ -312,19 +312,19 @@ class _Table:
         if (seat := room.seats.get(pod.uid)) is not None:
             beside = self._beside.get(seat.node, NOBODY)
             self._beside[seat.node] = beside.joined_by(pod)
-            return OpenCase(
-                pod=pod,
-                view=room.seen_in(view),
-                since=since,
-                job=room.job,
-                seat=seat,
-                beside=beside,
-            )
+            # As it is numbered: so it is recorded on its members.
+            jobs = tuple(room.job if other.id == job.id else other for other in view.jobs)
+            view = replace(view, jobs=jobs)
+            return OpenCase(pod=pod, view=view, since=since, job=room.job, seat=seat, beside=beside)
         if not room.is_full:
-            return members.unseated(pod, job, view, why=room.why_unseated)
-        if seating.when_full(pod, self._policy) is WhenFull.WAIT:
-            return members.surplus(pod, job, view, self._policy, dwelt=self._now - since)
-        return None
+            decision = answers.wait(room.why_unseated, retry=members.SOON)
+        elif seating.when_full(pod, self._policy) is WhenFull.WAIT:
+            decision = members.surplus(pod, job, view, self._policy, dwelt=self._now - since)
+        else:
+            return None
+        return Member(
+            pod=pod, row=lifecycle.Row.GATED, job=job, decision=decision, is_fresh=view.fresh
+        )
 
 
 class _Room:
@@ -338,11 +338,6 @@ class _Room:
         self._pods = pods
         self._group = group
         self.seats = seating.seats(self.job, pods, group)
-
-    def seen_in(self, view: View) -> View:
-        """Return the view with the placeholder as it is numbered: so it is recorded on its members."""
-        jobs = tuple(self.job if job.id == self.job.id else job for job in view.jobs)
-        return replace(view, jobs=jobs)
 
     @cached_property
     def is_full(self) -> bool:

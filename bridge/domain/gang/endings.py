@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from bridge.domain.gang import seating
@@ -28,20 +28,11 @@ from slurmruntime.values.ids import JobId, PodUid
 ENDING = frozenset({Row.GATED_DELETING, Row.UNPLACED, Row.TERMINAL, Row.DELETED})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Need:
-    """Who still needs a placeholder; members that end are of neither kind."""
-
-    by_placed: bool
-    by_waiting: bool
-    """Keeps it only from members that end before they started."""
-
-
 def endings(ending: Sequence[Member], members: Sequence[Member]) -> dict[PodUid, Decision]:
     """Leave the placeholder to the others if there are any; else let one of the last end it."""
     answers: dict[PodUid, Decision] = {}
     last: dict[JobId, list[Member]] = {}
-    needed: dict[JobId, _Need] = {}
+    needed: dict[JobId, tuple[bool, bool]] = {}
     for member in ending:
         job, decision = member.job, member.decision
         if job is None or job.phase is JobPhase.ENDED or decision is None:
@@ -49,7 +40,8 @@ def endings(ending: Sequence[Member], members: Sequence[Member]) -> dict[PodUid,
         if job.id not in needed:
             needed[job.id] = _needed(job, members)
         has_not_started = member.pod.is_gated or member.row is Row.UNPLACED
-        if needed[job.id].by_placed or (needed[job.id].by_waiting and has_not_started):
+        by_placed, by_waiting = needed[job.id]
+        if by_placed or (by_waiting and has_not_started):
             # On a stale view the lifecycle only waits: its decision lacks the member's outcome yet.
             answers[member.pod.uid] = _leave(member, job, decision) if member.is_fresh else decision
         elif not any(isinstance(a, Cancel) and a.cause is OwnCause.SPARE for a in decision.actions):
@@ -169,14 +161,14 @@ def _end(those: Sequence[Member]) -> Decision:
     return do(f"gang has ended: {outcome.in_words(how)}", action)
 
 
-def _needed(job: SlurmJob, members: Sequence[Member]) -> _Need:
-    return _Need(
-        by_placed=any(
-            member.row in seating.HOLDING and job.is_named(member.pod.job_id, member.pod.sluid)
-            for member in members
-        ),
-        by_waiting=any(
-            member.row is Row.GATED and member.job is not None and member.job.id == job.id
-            for member in members
-        ),
+def _needed(job: SlurmJob, members: Sequence[Member]) -> tuple[bool, bool]:
+    """Check whether placed members need the placeholder, and whether waiting ones do."""
+    by_placed = any(
+        member.row in seating.HOLDING and job.is_named(member.pod.job_id, member.pod.sluid)
+        for member in members
     )
+    by_waiting = any(
+        member.row is Row.GATED and member.job is not None and member.job.id == job.id
+        for member in members
+    )
+    return by_placed, by_waiting

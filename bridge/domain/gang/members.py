@@ -16,7 +16,7 @@ from bridge.domain.workloads.membership import Membership
 from slurmruntime.values import names
 from slurmruntime.values.ids import JobId, PodUid
 
-_SOON = timedelta(seconds=1)
+SOON = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class Claims:
     def others(self, pod: Pod) -> Member:
         """Describe a member that the other program decides about."""
         job = next((job for job in self.jobs if self._is_of(job, pod)), None)
-        row = lifecycle.row_of(pod, node_is_gone=False)
+        row = lifecycle.row_of(pod)
         return Member(pod=pod, row=row, job=job, decision=None)
 
     def _is_of(self, job: SlurmJob, pod: Pod) -> bool:
@@ -108,12 +108,6 @@ class Names:
         return pod.uid in known[1]
 
 
-def unseated(pod: Pod, job: SlurmJob, view: View, *, why: str) -> Member:
-    """Let a member wait for a free slot, or for Slurm's data on the nodes (`why_unseated`)."""
-    decision = wait(why, retry=_SOON)
-    return Member(pod=pod, row=Row.GATED, job=job, decision=decision, is_fresh=view.fresh)
-
-
 def why_unseated(job: SlurmJob) -> str:
     """Explain why a running placeholder has no slot for some of its gang."""
     if not seating.slots(job):
@@ -121,16 +115,17 @@ def why_unseated(job: SlurmJob) -> str:
     return "no slot of the gang's placeholder is free yet"
 
 
-def surplus(pod: Pod, job: SlurmJob, view: View, policy: Deadlines, *, dwelt: timedelta) -> Member:
+def surplus(
+    pod: Pod, job: SlurmJob, view: View, policy: Deadlines, *, dwelt: timedelta
+) -> Decision:
     """Hold back a member for which the gang has no free slot; after a moment, say so on the pod."""
     text = (
         f"Slurm job {job.id} of its gang has {job.tasks} slots, and none for this pod: "
         f"it waits until one becomes free ({names.WHEN_FULL_ANNOTATION}: {WhenFull.WAIT})"
     )
-    decision = wait(text, retry=_SOON)
     if view.fresh and dwelt >= policy.tell_after:
-        decision = tell(pod, "GangFull", text, retry=None)
-    return Member(pod=pod, row=Row.GATED, job=job, decision=decision, is_fresh=view.fresh)
+        return tell(pod, "GangFull", text)
+    return wait(text, retry=SOON)
 
 
 def runs_in(job: SlurmJob, pod: Pod) -> bool:
@@ -138,7 +133,7 @@ def runs_in(job: SlurmJob, pod: Pod) -> bool:
     return (
         not pod.is_gated
         and job.is_named(pod.job_id, pod.sluid)
-        and lifecycle.row_of(pod, node_is_gone=False) in (Row.PLACED, Row.BOUND)
+        and lifecycle.row_of(pod) in (Row.PLACED, Row.BOUND)
     )
 
 

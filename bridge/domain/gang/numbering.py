@@ -36,10 +36,16 @@ def numbered(job: SlurmJob, placed: Sequence[Pod], topology: Topology) -> SlurmJ
         placed: the members that have a place in it.
         topology: where its nodes are.
     """
-    counted = [_counts(part) for part in job.components]
+    counted = [Counter(allocation.slots(part.shares, part.tasks)) for part in job.components]
     if not all(counted):
         return job
-    layouts = _layouts(job, placed, counted, topology)
+    layouts: Sequence[Mapping[SlurmNode, int]] = counted
+    if placed:
+        # Where nothing is recorded on members, Slurm's order stays: it is all that a later pass can
+        # know.
+        layouts = _recorded(job, placed) or counted
+    elif job.grant is not None and job.grant.layout:
+        layouts = [_side_by_side(counts, topology) for counts in counted]
     shares = [
         tuple(TaskShare(node=node, tasks=tasks) for node, tasks in layout.items())
         for layout in layouts
@@ -51,29 +57,6 @@ def numbered(job: SlurmJob, placed: Sequence[Pod], topology: Topology) -> SlurmJ
         return replace(ordered, shares=shares[0])
     parts = zip(job.parts, shares, strict=True)
     return replace(ordered, parts=tuple(replace(part, shares=own) for part, own in parts))
-
-
-def _layouts(
-    job: SlurmJob,
-    placed: Sequence[Pod],
-    counted: Sequence[Mapping[SlurmNode, int]],
-    topology: Topology,
-) -> Sequence[Mapping[SlurmNode, int]]:
-    """Return the number of slots on each node, by component.
-
-    Where nothing is recorded on members, Slurm's order stays: it is all that a later pass can know.
-
-    counted: the same in Slurm's order.
-    """
-    if placed:
-        return _recorded(job, placed) or counted
-    if job.grant is None or not job.grant.layout:
-        return counted
-    return [_side_by_side(counts, topology) for counts in counted]
-
-
-def _counts(part: Component) -> Mapping[SlurmNode, int]:
-    return Counter(allocation.slots(part.shares, part.tasks))
 
 
 def _recorded(job: SlurmJob, placed: Sequence[Pod]) -> Sequence[Mapping[SlurmNode, int]]:

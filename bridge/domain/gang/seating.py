@@ -57,9 +57,7 @@ def seats(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> Mapping[PodU
     taken = {
         member.rank
         for member in members
-        if member.rank is not None
-        and is_of(job, member)
-        and lifecycle.row_of(member, node_is_gone=False) in HOLDING
+        if member.rank is not None and is_of(job, member) and lifecycle.row_of(member) in HOLDING
     }
     return allocation.seat(
         [member.uid for member in gang.members],
@@ -115,9 +113,7 @@ def is_surplus(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> bool:
 
     While no member is placed, a gang of exact size is not split: its placeholder has the wrong size.
     """
-    rows = tuple(
-        lifecycle.row_of(member, node_is_gone=False) for member in members if is_of(job, member)
-    )
+    rows = tuple(lifecycle.row_of(member) for member in members if is_of(job, member))
     may_be_split = bool(rows) or not gang.is_exact
     is_known = bool(slots(job)) or _is_cut(job, members)
     return may_be_split and is_known and Row.STOPPING not in rows

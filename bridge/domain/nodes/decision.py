@@ -118,7 +118,7 @@ class NodeOutcome:
     """Slurm refused the description that the actions lead to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Case:
     """A node that Kubernetes wants in Slurm, and what is worked out about it once."""
 
@@ -128,11 +128,14 @@ class Case:
     wanted: SlurmNodeSpec
     record: Record
     standing: Standing
-    is_refused: bool
-    """Slurm has refused just this description."""
+
+    @property
+    def is_refused(self) -> bool:
+        """Check whether Slurm has refused just this description."""
+        return self.facts.refusal is not None and self.facts.refusal.spec == self.wanted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RecordCase(Case):
     """A node that is in Slurm already."""
 

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bridge.domain.lifecycle.actions import Cancel
+from bridge.domain.lifecycle.rules.answers import cancel_of
 from bridge.domain.model.demand import Demand
 from bridge.domain.model.devices import gres
 from bridge.domain.model.hybrid import HybridRule
@@ -145,11 +146,11 @@ def decide(
     running = [job for job in live if job.phase is not JobPhase.WAITING]
     waiting = [job for job in live if job.phase is JobPhase.WAITING]
     if target == NOTHING:
-        return tuple(map(_cancel, (*running, *waiting)))
+        return tuple(map(cancel_of, (*running, *waiting)))
     held = _sum(running)
     spare = next((job for job in running if held.beyond(_share(job)).covers(target)), None)
     if spare is not None:
-        return (_cancel(spare),)
+        return (cancel_of(spare),)
     missing, is_too_much = target.beyond(held), _is_too_much(held, target)
     share = _least(missing if missing != NOTHING else target)
     is_settled = missing == NOTHING and not is_too_much
@@ -157,7 +158,7 @@ def decide(
     if waiting:
         # It has the highest priority and starts when the jobs there end. Fillers that hold its room
         # end for it.
-        return tuple(map(_cancel, running)) if is_in_the_way else ()
+        return tuple(map(cancel_of, running)) if is_in_the_way else ()
     if is_settled:
         return ()
     return (Fill(share=_least(target) if is_in_the_way else share),)
@@ -245,7 +246,3 @@ def _share(job: SlurmJob) -> Portion:
         memory_mib=job.grant.memory_mib_per_node,
         gres=gres.counted(job.grant.gres_per_node.replace(_GRES, "")),
     )
-
-
-def _cancel(job: SlurmJob) -> Cancel:
-    return Cancel(job_id=job.id, sluid=job.sluid)

@@ -83,29 +83,14 @@ def _step(facts: NodeFacts, settings: NodeSettings) -> NodePlan:
     record = node_spec.record(kube_node, facts.daemons, slurm_node, settings.publishing)
     if record.wanted is None:
         return _cannot(kube_node, slurm_node, "InvalidAnnotation", one_line(record.faults))
-    is_refused = facts.refusal is not None and facts.refusal.spec == record.wanted
-    if slurm_node is None:
-        case = Case(
-            facts=facts,
-            settings=settings,
-            kube_node=kube_node,
-            wanted=record.wanted,
-            record=record,
-            standing=standing,
-            is_refused=is_refused,
-        )
-        return _await_slurmd(kube_node) if is_hybrid else _create(case)
-    slurm_case = RecordCase(
-        facts=facts,
-        settings=settings,
-        kube_node=kube_node,
-        slurm_node=slurm_node,
-        wanted=record.wanted,
-        record=record,
-        standing=standing,
-        is_refused=is_refused,
-    )
-    return _share(slurm_case) if is_hybrid else _serve(slurm_case)
+    if slurm_node is not None:
+        wanted = record.wanted
+        case = RecordCase(facts, settings, kube_node, wanted, record, standing, slurm_node)
+        return _share(case) if is_hybrid else _serve(case)
+    if is_hybrid:
+        text = f"no slurmd has registered as {nodes.slurm_name(kube_node)}"
+        return _cannot(kube_node, None, "NotRegistered", text)
+    return _create(Case(facts, settings, kube_node, record.wanted, record, standing))
 
 
 # -- nodes that we must not touch, or cannot register ----------------------------------------------
@@ -149,11 +134,6 @@ def _cannot(
     if slurm_node is None:
         actions += [*_untaint(kube_node), *_uncordon(kube_node)]
     return NodePlan(actions=tuple(actions), reason=text)
-
-
-def _await_slurmd(kube_node: KubeNodeFacts) -> NodePlan:
-    text = f"no slurmd has registered as {nodes.slurm_name(kube_node)}"
-    return _cannot(kube_node, None, "NotRegistered", text)
 
 
 # -- external nodes --------------------------------------------------------------------------------

@@ -97,9 +97,12 @@ def standing(
     has_tenants: bool = False,
     idle_for: timedelta = timedelta(),
 ) -> Standing:
-    """Compare both sides' words about one node (`to_slurm` explains two of the arguments).
+    """Compare both sides' words about one node.
 
     Args:
+        is_given_up: the node has pods of ours, and Kubernetes is deleting all of them.
+        is_crashed: it had pods of ours, and all of them were lost with the machine; they still wait
+            for the end of their jobs. Only DOWN ends a job as NODE_FAIL.
         has_tenants: containers of pods of ours may run there, now or in a moment.
         idle_for: how long Slurm has had no job there.
     """
@@ -114,13 +117,8 @@ def standing(
     return Standing(
         unavailable=why,
         is_by_others=outside,
-        to_slurm=to_slurm(
-            kube_node,
-            slurm_node,
-            is_given_up=is_given_up,
-            is_crashed=is_crashed,
-            is_taken=is_taken,
-            policy=policy,
+        to_slurm=_to_slurm(
+            kube_node, slurm_node, why, is_given_up=is_given_up, is_crashed=is_crashed
         ),
         lift=lift,
         to_kube=tuple(to_kube(kube_node, slurm_node, policy)),
@@ -129,7 +127,7 @@ def standing(
     )
 
 
-def unavailable(kube_node: KubeNodeFacts, policy: NodeRules, *, is_taken: bool = False) -> str:
+def unavailable(kube_node: KubeNodeFacts, policy: NodeRules, *, is_taken: bool) -> str:
     """Explain why Slurm must start nothing there, as the reason of a drain; "" if it may."""
     if kube_node.is_unschedulable and names.CORDON_ANNOTATION not in kube_node.annotations:
         return CORDONED
@@ -143,27 +141,18 @@ def unavailable(kube_node: KubeNodeFacts, policy: NodeRules, *, is_taken: bool =
     return TAKEN if is_taken else ""
 
 
-def to_slurm(
+def _to_slurm(
     kube_node: KubeNodeFacts,
     slurm_node: SlurmNodeFacts,
+    why: str,
     *,
     is_given_up: bool,
-    is_crashed: bool = False,
-    is_taken: bool = False,
-    policy: NodeRules,
+    is_crashed: bool,
 ) -> StateChange:
-    """Carry the node's availability from Kubernetes to Slurm.
-
-    Args:
-        is_given_up: the node has pods of ours, and Kubernetes is deleting all of them.
-        is_crashed: it had pods of ours, and all of them were lost with the machine; they still wait
-            for the end of their jobs. Only DOWN ends a job as NODE_FAIL.
-        is_taken: it is the pods' turn on a hybrid node.
-    """
+    """Carry the node's availability, or why it has none, from Kubernetes to Slurm."""
     name, states = slurm_node.name, slurm_node.states
     if is_by_others(slurm_node):
         return StateChange()
-    why = unavailable(kube_node, policy, is_taken=is_taken)
     drain = Drain(slurm_node=name, reason=REASON_PREFIX + why)
     if "DOWN" in states:
         if not kube_node.is_ready or is_crashed:

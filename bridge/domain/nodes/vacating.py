@@ -8,14 +8,14 @@ the containers ask for. So this compares what Slurm granted each pod, as it is w
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bridge.domain.model import demand, grant
+from bridge.domain.model import demand
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import NOBODY, BoundPod, Neighbours, Pod
 from bridge.domain.request import overrides
 from slurmruntime.model.nodes import KubeNodeFacts
-from slurmruntime.values import names, quantities
+from slurmruntime.values import quantities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +75,7 @@ def overlap(
 
 def _share(pod: Pod, milli_per_cpu: int) -> _Share:
     """Read what Slurm granted a placed pod; without a record, what it requests."""
-    recorded = grant.decode(pod.annotations.get(names.GRANT_ANNOTATION, ""))
-    share = _granted(*recorded) if recorded else None
+    share = _granted(*pod.grant) if pod.grant else None
     return share or _Share(cpus=pod.demand.cpus(milli_per_cpu), memory_mib=pod.demand.memory_mib)
 
 

@@ -151,7 +151,7 @@ def test_the_pods_word_counts_before_the_settings(
     assert expected is seating.when_full(pod, policy)
 
 
-def surplus(pod: Pod = D, *, seconds: float = 10, fresh: bool = True) -> Member:
+def surplus(pod: Pod = D, *, seconds: float = 10, fresh: bool = True) -> Decision:
     dwelt = timedelta(seconds=seconds)
     view = replace(lives.view(RUNS), fresh=fresh)
     return members.surplus(pod, RUNS, view, Deadlines(), dwelt=dwelt)
@@ -159,26 +159,19 @@ def surplus(pod: Pod = D, *, seconds: float = 10, fresh: bool = True) -> Member:
 
 def test_a_surplus_member_that_waits_is_told_why_once() -> None:
     assert seating.is_surplus(RUNS, [*FULL, D], group(D))
-    decision = surplus().decision
-    assert decision is not None
-    (tell,) = decision.actions
+    (tell,) = surplus().actions
     assert isinstance(tell, Tell)
     assert ("GangFull", None, False) == (tell.reason, tell.job_id, tell.allocated)
     assert "Slurm job 7 of its gang has 3 slots, and none for this pod" in tell.message
 
-    assert not members.has(decision_of(surplus(lives.told(D, tell))), Tell)
+    assert not members.has(surplus(lives.told(D, tell)), Tell)
 
 
 @pytest.mark.parametrize(("seconds", "fresh"), [(1, True), (10, False)])
 def test_it_is_told_nothing_at_once_or_on_an_old_view(seconds: float, fresh: bool) -> None:
-    decision = decision_of(surplus(seconds=seconds, fresh=fresh))
+    decision = surplus(seconds=seconds, fresh=fresh)
     assert not members.has(decision, Tell)
     assert decision.retry_after is not None
-
-
-def decision_of(member: Member) -> Decision:
-    assert member.decision is not None
-    return member.decision
 
 
 def test_a_pod_that_waits_takes_the_slot_of_the_next_that_goes() -> None:

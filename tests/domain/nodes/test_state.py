@@ -38,10 +38,10 @@ def to_slurm(
     given_up: bool = False,
     crashed: bool = False,
 ) -> list[NodeAction]:
-    wanted = node_state.to_slurm(
-        kube_node, slurm_node, is_given_up=given_up, is_crashed=crashed, policy=POLICY
+    standing = node_state.standing(
+        kube_node, slurm_node, POLICY, is_given_up=given_up, is_crashed=crashed
     )
-    return list(wanted.actions)
+    return list(standing.to_slurm.actions)
 
 
 def to_kube(
@@ -282,12 +282,10 @@ class _World:
 
     def look(self) -> bool:
         """Whether there was something to do."""
-        actions = [
-            *node_state.to_slurm(
-                self.kube, self.slurm, is_given_up=False, policy=self.policy
-            ).actions,
-            *node_state.to_kube(self.kube, self.slurm, self.policy),
-        ]
+        standing = node_state.standing(
+            self.kube, self.slurm, self.policy, is_given_up=False, is_crashed=False
+        )
+        actions = [*standing.to_slurm.actions, *standing.to_kube]
         for action in actions:
             self._carry_out(action)
         return bool(actions)
