@@ -15,7 +15,7 @@ def read(spec: wire.PodSpec, status: wire.PodStatus) -> tuple[pods.Container, ..
     statuses = {s.name: s for s in status.container_statuses}
     return (
         *[
-            _container(c, init_statuses.get(c.name), sidecar=is_sidecar(c))
+            _container(c, init_statuses.get(c.name), restartable_init=is_sidecar(c))
             for c in spec.init_containers
         ],
         *[_container(c, statuses.get(c.name)) for c in spec.containers],
@@ -23,10 +23,10 @@ def read(spec: wire.PodSpec, status: wire.PodStatus) -> tuple[pods.Container, ..
 
 
 def _container(
-    wired: wire.Container, status: wire.ContainerStatus | None, *, sidecar: bool = False
+    wired: wire.Container, status: wire.ContainerStatus | None, *, restartable_init: bool = False
 ) -> pods.Container:
     if status is None:
-        return pods.Container(name=wired.name, restartable_init=sidecar)
+        return pods.Container(name=wired.name, restartable_init=restartable_init)
     state = status.state
     if ended := state.terminated:
         return pods.Container(
@@ -38,7 +38,7 @@ def _container(
             signal=ended.signal,
             finished_at=odd_numbers.moment(ended.finished_at),
             started_before=ended.started_at is not None or status.restart_count > 0,
-            restartable_init=sidecar,
+            restartable_init=restartable_init,
         )
     waiting = state.waiting or wire.ContainerStateWaiting()
     return pods.Container(
@@ -47,5 +47,5 @@ def _container(
         reason=waiting.reason,
         message=waiting.message,
         started_before=state.running is not None or status.restart_count > 0,
-        restartable_init=sidecar,
+        restartable_init=restartable_init,
     )

@@ -89,7 +89,7 @@ MUTANTS = [
     Mutant(
         name="evicts what Slurm does not know",
         file="lifecycle/rules/lost.py",
-        before='return say(case, "PlaceholderLost", text, retry=retry)',
+        before='return tell(case.pod, "PlaceholderLost", text, retry=retry)',
         after="return do(text, Evict(cause=Cause.LOST, message=text))",
     ),
     Mutant(
@@ -121,7 +121,7 @@ MUTANTS = [
     Mutant(
         name="does not record why it gives a node back",
         file="lifecycle/rules/waiting.py",
-        before="return do(text, cancel_of(job, OwnCause.MISFIT), tell)",
+        before="return do(text, cancel_of(job, OwnCause.MISFIT), report)",
         after="return do(text, cancel_of(job), tell)",
     ),
     Mutant(

@@ -116,21 +116,19 @@ def patch(class_askers: Sequence[Asker], ways: Ways, claims: Sequence[str]) -> I
 
     claims: the names of those that the pod has already.
     """
-    names = _names(class_askers, ways, claims)
-    has_some = bool(claims)
+    free = names(class_askers, ways, claims)
+    listed = [*claims]
     for asker in class_askers:
-        has_claims = bool(asker.claims)
+        its = [*asker.claims]
         for wanted in asker.wants(ways):
             yield from asker.without(wanted)
-            entry = {"name": next(names)}
+            name = next(free)
             template = by_class.template(wanted.device_class, wanted.count)
-            yield _append(f"{asker.where}/claims", entry, has_some=has_claims)
-            yield _append(
-                "/spec/resourceClaims",
-                {**entry, "resourceClaimTemplateName": template},
-                has_some=has_some,
-            )
-            has_claims = has_some = True
+            entry = {"name": name, "resourceClaimTemplateName": template}
+            yield json_patch.append(f"{asker.where}/claims", {"name": name}, to=its)
+            yield json_patch.append("/spec/resourceClaims", entry, to=listed)
+            its.append(name)
+            listed.append(name)
 
 
 def drop_met(
@@ -148,13 +146,6 @@ def drop_met(
         if [by_class.template(want.device_class, want.count) for want in wants] == [*has]:
             for wanted in wants:
                 yield from asker.without(wanted)
-
-
-def all_claim_names(
-    class_askers: Sequence[Asker], ways: Ways, claims: Sequence[str]
-) -> tuple[str, ...]:
-    """Return the names of all claims that the pod has when the requests have become claims."""
-    return (*claims, *_names(class_askers, ways, claims))
 
 
 def without(demand: Demand, ways: Ways) -> Demand:
@@ -197,13 +188,8 @@ def _unusable(asker: Asker, wanted: ClassRequest) -> str:
     return ""
 
 
-def _names(class_askers: Sequence[Asker], ways: Ways, claims: Sequence[str]) -> Iterator[str]:
+def names(class_askers: Sequence[Asker], ways: Ways, claims: Sequence[str]) -> Iterator[str]:
+    """Yield the names of the pod's new claims, one for each request; claims: those that it has."""
     free = (name for number in count() if (name := f"{_OURS}{number}") not in claims)
     wanted = (want for asker in class_askers for want in asker.wants(ways))
     return (name for _, name in zip(wanted, free, strict=False))
-
-
-def _append(path: str, value: object, *, has_some: bool) -> Operation:
-    if has_some:
-        return json_patch.add(f"{path}/-", value)
-    return json_patch.add(path, [value])

@@ -223,7 +223,10 @@ def _with_claims(pod: Draft, ways: Ways) -> tuple[Draft, tuple[Operation, ...]]:
     claimed = replace(
         pod,
         demand=by_class.without(pod.demand, ways),
-        resource_claims=by_class.all_claim_names(askers, ways, pod.resource_claims),
+        resource_claims=(
+            *pod.resource_claims,
+            *by_class.names(askers, ways, pod.resource_claims),
+        ),
         class_askers=(),
     )
     return claimed, tuple(by_class.patch(askers, ways, pod.resource_claims))

@@ -81,7 +81,7 @@ def answer(situation: Situation) -> Diagnosis:
 
 def _diagnose(situation: Situation, job: QueuedJob | None) -> Diagnosis:
     pod = situation.pod
-    match lifecycle.row_of(pod, node_is_gone=False):
+    match lifecycle.row_of(pod):
         case Row.GATED:
             return _gated(situation, job)
         case Row.UNPLACED:

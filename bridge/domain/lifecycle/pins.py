@@ -4,7 +4,6 @@ Meanwhile its placeholder holds nodes, so they are given back after the bind dea
 count; that the API server is away, or that our view was stale, proves nothing.
 """
 
-from dataclasses import replace
 from datetime import datetime
 
 from bridge.domain.lifecycle.actions import Assign
@@ -42,16 +41,15 @@ class Pins:
         assign = next((action for action in decision.actions if isinstance(action, Assign)), None)
         if assign is None:
             return
-        text = shortened(text, _LONGEST_BYTES)
         before = self._refused.get(pod)
-        if before is not None and before.job_id == assign.job_id:
-            self._refused[pod] = replace(
-                before, text=text, tried_at=at, is_of_devices=is_of_devices
-            )
-        else:
-            self._refused[pod] = PinRefusal(
-                job_id=assign.job_id, since=at, tried_at=at, text=text, is_of_devices=is_of_devices
-            )
+        is_same_job = before is not None and before.job_id == assign.job_id
+        self._refused[pod] = PinRefusal(
+            job_id=assign.job_id,
+            since=before.since if before and is_same_job else at,
+            tried_at=at,
+            text=shortened(text, _LONGEST_BYTES),
+            is_of_devices=is_of_devices,
+        )
 
     def forget(self, pod: PodUid) -> None:
         """Forget a pod that is gone or has been placed."""

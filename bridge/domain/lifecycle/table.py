@@ -289,7 +289,7 @@ BEFORE: Sequence[Callable[[Position], Decision | None]] = (
 `docs/lifecycle.md`."""
 
 
-def row_of(pod: Pod, *, node_is_gone: bool) -> Row:
+def row_of(pod: Pod, *, node_is_gone: bool = False) -> Row:
     """Derive the pod's situation."""
     if pod.is_terminal or (pod.is_deleting and not pod.is_gated):
         if not _has_stopped(pod, node_is_gone=node_is_gone):

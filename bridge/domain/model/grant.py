@@ -137,14 +137,4 @@ def _grant(document: object) -> Grant:
 
 
 _DEFAULTS = {field.name: field.default for field in fields(Grant)}
-_NUMBERS = frozenset(
-    (
-        "nodes",
-        "tasks",
-        "cpus_per_task",
-        "memory_mib_per_node",
-        "memory_mib_per_cpu",
-        "started_s",
-        "time_limit_min",
-    )
-)
+_NUMBERS = frozenset(field.name for field in fields(Grant) if field.type in (int, int | None))

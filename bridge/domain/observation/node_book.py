@@ -60,11 +60,7 @@ class NodeBook:
             return
         self._written_at.pop(name, None)
         self._seen_at[name] = at
-        self._suspects.discard(name)
-        if node is None:
-            self._nodes.pop(name, None)
-        else:
-            self._nodes[name] = node
+        self._put(name, node)
 
     def read(self, listed: Iterable[SlurmNodeFacts], *, began: float) -> frozenset[SlurmNode]:
         """Take in a list and return the names of the nodes whose known state has changed."""
@@ -91,10 +87,13 @@ class NodeBook:
             self._suspects.add(name)
             return
         was_suspect = name in self._suspects
+        self._put(name, node)
+        if was_written or was_suspect or old != node:
+            yield name
+
+    def _put(self, name: SlurmNode, node: SlurmNodeFacts | None) -> None:
         self._suspects.discard(name)
         if node is None:
             self._nodes.pop(name, None)
         else:
             self._nodes[name] = node
-        if was_written or was_suspect or old != node:
-            yield name

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar, assert_never
 
+from bridge.domain.model.batch import BatchJob
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from slurmruntime.values.ids import PodUid, WorkloadKey
 
@@ -32,20 +33,8 @@ class Evidence(enum.Enum):
     """slurmdbd knows its end, which may have been an accident (`Cause.is_loss`)."""
 
 
-class EitherJob(Protocol):
-    """A placeholder, or a SlurmJob's batch job."""
-
-    @property
-    def phase(self) -> JobPhase:
-        """What its state means."""
-
-    @property
-    def remains(self) -> bool:
-        """True if it has ended, but a part of it has not."""
-
-
-J = TypeVar("J", bound=EitherJob)
-J_co = TypeVar("J_co", bound=EitherJob, covariant=True)
+J = TypeVar("J", bound=SlurmJob | BatchJob)
+J_co = TypeVar("J_co", bound=SlurmJob | BatchJob, covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,5 +305,5 @@ def _jobs(
     return jobs if concerns is None else tuple(filter(concerns, jobs))
 
 
-def _is_over(job: EitherJob) -> bool:
+def _is_over(job: SlurmJob | BatchJob) -> bool:
     return job.phase is JobPhase.ENDED and not job.remains

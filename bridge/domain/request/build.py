@@ -105,10 +105,9 @@ def placeholder(
     """
     kinds = gang.kinds() if gang else ((pod, 1),)
     problems: list[Fault] = [*faults(pod.demand, asked, defaults, tasks=gang.size if gang else 1)]
-    problems += _of_several_sizes(asked, len(kinds))
-    if gang is not None and gang.shared_label and len(kinds) > 1:
-        problems.append(_apart(gang.shared_label, len(kinds)))
-    is_on_one_node = gang is not None and gang.shared_label == _HOSTNAME
+    label = gang.shared_label if gang else ""
+    problems += _of_several_sizes(asked, len(kinds), label)
+    is_on_one_node = label == _HOSTNAME
     components: list[PlaceholderSpec] = []
     hidden = KubeLimits(
         counted=defaults.gpu_resources,
@@ -127,8 +126,8 @@ def placeholder(
             task=_task(size, permit, defaults),
             is_gang=gang is not None,
         )
-        if gang is not None and gang.shared_label and not is_on_one_node:
-            where = candidates.of_several(where, pool, gang.shared_label)
+        if label and not is_on_one_node:
+            where = candidates.of_several(where, pool, label)
         if where.problem:
             problems.append(Fault("spec", where.problem, is_of_nodes=True))
         components.append(
@@ -193,14 +192,6 @@ def _chosen(like: Pod, pool: Pool, **asked: Unpack[_ChoiceArguments]) -> Candida
     return pool.chosen[key]
 
 
-def _apart(label: str, kinds: int) -> Fault:
-    return Fault(
-        "spec",
-        f"the pods must share one {label}, but they have {kinds} sizes, and Slurm chooses nodes "
-        "for each size separately: let all pods request the same",
-    )
-
-
 class _Size(TypedDict):
     """The fields of `PlaceholderSpec` that determine the size of a task."""
 
@@ -212,9 +203,14 @@ class _Size(TypedDict):
 
 
 def _size(pod: Pod, asked: Overrides, defaults: Defaults, *, is_gang: bool) -> _Size:
-    cpus = _cpus(pod.demand, asked, defaults)
-    memory_mib = asked.memory_mib_per_node or _memory_mib(pod.demand, defaults)
-    wanted = asked.gres or _gres_text(demand.gres(pod.demand.extended, defaults.gpu_resources))
+    takes = pod.demand
+    milli_cpu = asked.milli_cpu_per_task or takes.milli_cpu or defaults.default_milli_cpu
+    cpus = quantities.cpus(milli_cpu, defaults.milli_per_cpu)
+    requested_mib = takes.memory_mib if takes.memory_bytes else defaults.default_memory_mib
+    memory_mib = asked.memory_mib_per_node or requested_mib
+    counts = demand.gres(takes.extended, defaults.gpu_resources)
+    listed = (f"gres/{name}:{count}" for name, count in sorted(counts.items()))
+    wanted = asked.gres or ",".join(listed)
     return {
         "cpus_per_task": cpus,
         "memory_mib_per_node": None if is_gang else memory_mib,
@@ -237,14 +233,20 @@ def _task(size: _Size, permit: Permit, defaults: Defaults) -> Task:
     )
 
 
-def _of_several_sizes(asked: Overrides, kinds: int) -> Iterator[Fault]:
-    """Refuse fields that would mean something different for each size."""
+def _of_several_sizes(asked: Overrides, kinds: int, shared_label: str) -> Iterator[Fault]:
+    """Refuse what would mean something different for each size."""
     if kinds > MAX_KINDS:
         yield Fault("spec", f"a gang's pods may have at most {MAX_KINDS} sizes, found {kinds}")
     for attribute, name in (_SIZES | _NODES).items():
         if kinds > 1 and getattr(asked, attribute) is not None:
             words = f"cannot be set for {kinds} sizes of pods at once: leave it out"
             yield Fault(overrides.path(name), words)
+    if shared_label and kinds > 1:
+        yield Fault(
+            "spec",
+            f"the pods must share one {shared_label}, but they have {kinds} sizes, and Slurm chooses "
+            "nodes for each size separately: let all pods request the same",
+        )
 
 
 def faults(
@@ -329,16 +331,6 @@ def _contradictions(asked: Overrides, tasks: int | None) -> Iterator[Fault]:
         )
 
 
-def _cpus(wanted: Demand, asked: Overrides, defaults: Defaults) -> int:
-    milli_cpu = asked.milli_cpu_per_task or wanted.milli_cpu
-    milli_cpu = milli_cpu or defaults.default_milli_cpu
-    return quantities.cpus(milli_cpu, defaults.milli_per_cpu)
-
-
-def _memory_mib(wanted: Demand, defaults: Defaults) -> int:
-    return wanted.memory_mib if wanted.memory_bytes else defaults.default_memory_mib
-
-
 def _time_limit_min(pod: Pod, asked: Overrides, defaults: Defaults, permit: Permit) -> int | None:
     """Return the requested limit or the default.
 
@@ -350,7 +342,3 @@ def _time_limit_min(pod: Pod, asked: Overrides, defaults: Defaults, permit: Perm
     elif pod.deadline_s is not None:
         limit = max(1, -(-pod.deadline_s // 60))
     return most if limit is None else limit if most is None else min(limit, most)
-
-
-def _gres_text(counts: Mapping[str, int]) -> str:
-    return ",".join(f"gres/{name}:{count}" for name, count in sorted(counts.items()))

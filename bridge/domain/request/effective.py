@@ -17,7 +17,6 @@ from bridge.domain.request import attribution, build, overrides
 from bridge.domain.request.attribution import Provenance
 from bridge.domain.request.build import Defaults
 from bridge.domain.request.candidates import Pool
-from bridge.domain.request.permit import Permit
 from bridge.domain.request.rules import POD, Policy
 from bridge.domain.workloads.workload import Workload
 from slurmruntime.model.objects import KubeObject
@@ -108,7 +107,14 @@ def effective(gathered: RequestFacts, defaults: Defaults) -> PlaceholderSpec:
         reaches=volumes.in_common(claims),
         gang=gathered.gang,
     )
-    return replace(spec, identity=replace(spec.identity, frozen=_frozen(permit, texts)))
+    frozen = FirstSubmission(
+        requester=permit.requester,
+        rule=permit.rule,
+        user=permit.user,
+        account=permit.account,
+        asked=texts,
+    )
+    return replace(spec, identity=replace(spec.identity, frozen=frozen))
 
 
 def _oversized(members: Sequence[Pod], defaults: Defaults) -> Iterator[Fault]:
@@ -190,13 +196,3 @@ def _with_deadline(pod: Pod, provenance: Provenance) -> Pod:
     if pod.deadline_s is not None or not isinstance(deadline_s, int):
         return pod
     return replace(pod, deadline_s=numbers.seconds(deadline_s))
-
-
-def _frozen(permit: Permit, asked: Texts) -> FirstSubmission:
-    return FirstSubmission(
-        requester=permit.requester,
-        rule=permit.rule,
-        user=permit.user,
-        account=permit.account,
-        asked=asked,
-    )

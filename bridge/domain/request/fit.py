@@ -196,7 +196,8 @@ def _shortages(pod: Pod, allocatable: Allocatable, others: tuple[Tenant, ...]) -
         for protocol, port, ip in other.host_ports:
             taken[protocol, port].add(ip)
     for protocol, port, ip in pod.host_ports:
-        if _collides(ip, taken.get((protocol, port), set())):
+        held = taken.get((protocol, port), set())
+        if held and (ip == ANY_IP or not held.isdisjoint((ip, ANY_IP))):
             yield f"host port {port}/{protocol} is taken"
 
 
@@ -210,10 +211,6 @@ def _insufficient(name: str, asked: int, free: int) -> str:
         case _:
             shown = f"{asked} asked, {free} free"
     return f"insufficient {name} ({shown})"
-
-
-def _collides(ip: str, taken: set[str]) -> bool:
-    return bool(taken) and (ip == ANY_IP or ip in taken or ANY_IP in taken)
 
 
 def _task_grant(job: SlurmJob, slot: int) -> TaskGrant | None:

@@ -213,15 +213,15 @@ def _not_allowed(rule: Rule, path: str, asked: str | None, choice: Choice) -> It
     """Check each of several names separated by commas; the default may always be asked for."""
     if asked is None or choice.is_open or asked == choice.default:
         return
-    refused = [part for part in asked.split(",") if not _may(part, choice)]
+    refused = [
+        part
+        for part in asked.split(",")
+        if part not in choice.default.split(",") and not choice.allowed.match(part)
+    ]
     if refused:
         accepted = ", ".join(filter(None, dict.fromkeys((choice.default, *choice.allowed.texts))))
         expected = f"expected {accepted}" if accepted else "refused: users may not set it"
         yield Fault(path, f"{expected} ({rule.source}), found {','.join(refused)!r}")
-
-
-def _may(name: str, choice: Choice) -> bool:
-    return name in choice.default.split(",") or choice.allowed.match(name)
 
 
 def _out_of_range(

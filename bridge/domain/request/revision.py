@@ -20,7 +20,14 @@ def changes(spec: PlaceholderSpec, job: SlurmJob) -> Mapping[JobId, Changes] | N
     """
     specs = (spec, *spec.also)
     parts = job.components
-    sizes = tuple(_size(component) for component in specs)
+    sizes = tuple(
+        TaskSize(
+            cpus=one.cpus_per_task,
+            memory_mib_per_cpu=one.memory_mib_per_cpu,
+            gres=one.gres_per_task,
+        )
+        for one in specs
+    )
     # A job's user never changes, and its account was fixed at submit.
     frozen = job.identity.frozen
     if frozen is None or (frozen.user, frozen.account) != (spec.user, spec.account):
@@ -36,9 +43,3 @@ def changes(spec: PlaceholderSpec, job: SlurmJob) -> Mapping[JobId, Changes] | N
         for id_, component, part in zip(job.ids, specs, parts, strict=True)
         if component.tasks != part.tasks
     }
-
-
-def _size(spec: PlaceholderSpec) -> TaskSize:
-    return TaskSize(
-        cpus=spec.cpus_per_task, memory_mib_per_cpu=spec.memory_mib_per_cpu, gres=spec.gres_per_task
-    )

@@ -49,8 +49,9 @@ class Patterns:
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self.texts = tuple(texts)
         self._exact = frozenset(text for text in self.texts if not set("*?") & set(text))
-        globs = "|".join(_regular(text) for text in self.texts if text not in self._exact)
-        self._globs = re.compile(globs, re.DOTALL) if globs else None
+        globs = "|".join(re.escape(text) for text in self.texts if text not in self._exact)
+        regular = globs.replace(r"\*", ".*").replace(r"\?", ".")
+        self._globs = re.compile(regular, re.DOTALL) if globs else None
 
     def __bool__(self) -> bool:
         """Check whether there are any; none at all usually means that anything matches."""
@@ -274,7 +275,3 @@ class Policy:
             f"refused: no policy rule allows {who} to have {_CREATED[kind]} in namespace {namespace}; "
             "ask the administrator of slurm-bridge (policy.rules)"
         )
-
-
-def _regular(glob: str) -> str:
-    return re.escape(glob).replace(r"\*", ".*").replace(r"\?", ".")

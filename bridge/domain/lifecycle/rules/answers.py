@@ -5,7 +5,7 @@ from datetime import timedelta
 from bridge.domain.lifecycle import outcome
 from bridge.domain.lifecycle.actions import Action, Cancel, Complete, Outcome, OwnCause, Tell, Wait
 from bridge.domain.lifecycle.decision import Decision
-from bridge.domain.lifecycle.rules.cases import Case, JobCase
+from bridge.domain.lifecycle.rules.cases import JobCase
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from slurmruntime.values import names
@@ -21,19 +21,6 @@ def do(reason: str, *actions: Action) -> Decision:
 def wait(reason: str, *, retry: timedelta | None = None) -> Decision:
     """Return a decision that waits for an event, or until the retry."""
     return Decision(actions=(Wait(),), reason=reason, retry_after=retry)
-
-
-def say(
-    case: Case,
-    reason: str,
-    text: str,
-    *,
-    job_id: JobId | None = None,
-    allocated: bool = False,
-    retry: timedelta | None = None,
-) -> Decision:
-    """Report on the pod of a case, see `tell`."""
-    return tell(case.pod, reason, text, job_id=job_id, allocated=allocated, retry=retry)
 
 
 def tell(

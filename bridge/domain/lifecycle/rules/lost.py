@@ -6,7 +6,7 @@ from typing import assert_never
 from bridge.domain.lifecycle import reasons
 from bridge.domain.lifecycle.actions import Cause, Evict, Restore
 from bridge.domain.lifecycle.decision import Decision
-from bridge.domain.lifecycle.rules.answers import do, say, seconds, wait
+from bridge.domain.lifecycle.rules.answers import do, seconds, tell, wait
 from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.lifecycle.rules.waiting import backoff_left
 from bridge.domain.observation.view import Evidence
@@ -38,7 +38,7 @@ def await_restore(case: JobCase) -> Decision:
         return do(text, Evict(cause=Cause.LOST, message=text))
     why = f" ({job.reason})" if job.reason else ""
     text = f"Slurm job {job.id} waits{why} although its pod was placed: it should get its node back"
-    return say(case, "PlaceholderWaits", text, retry=max(remaining, _SOON))
+    return tell(case.pod, "PlaceholderWaits", text, retry=max(remaining, _SOON))
 
 
 def keep_forgotten(case: Case) -> Decision:
@@ -108,4 +108,4 @@ def _ask_operator(case: Case, doubt: str) -> Decision:
 
 
 def _keep(case: Case, text: str, *, retry: timedelta | None = None) -> Decision:
-    return say(case, "PlaceholderLost", text, retry=retry)
+    return tell(case.pod, "PlaceholderLost", text, retry=retry)

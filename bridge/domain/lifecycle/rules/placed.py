@@ -5,7 +5,7 @@ from datetime import timedelta
 from bridge.domain.lifecycle import reasons
 from bridge.domain.lifecycle.actions import Cause, Evict
 from bridge.domain.lifecycle.decision import Decision
-from bridge.domain.lifecycle.rules.answers import do, say, seconds, wait
+from bridge.domain.lifecycle.rules.answers import do, seconds, tell, wait
 from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.lifecycle.rules.limits import at_its_limit, limit_of
 from slurmruntime.values import names
@@ -59,7 +59,7 @@ def _await_scheduler(case: JobCase) -> Decision:
         f"Slurm job {case.job.id} holds {case.pod.assigned_node}, but {case.pod.bound_by} has not "
         f"bound the pod and reports no failure: check {ours}slurm-bridge's extender"
     )
-    return say(case, "BindingStalled", text, retry=_STALLED_RETRY)
+    return tell(case.pod, "BindingStalled", text, retry=_STALLED_RETRY)
 
 
 def confirm(case: JobCase) -> Decision:
@@ -92,7 +92,7 @@ def confirm(case: JobCase) -> Decision:
         return wait(text, retry=min(spans, default=None))
     if condition.status != "True" and case.dwelt < _CORRECTED_AFTER:
         return wait(text, retry=min([_CORRECTED_AFTER - case.dwelt, *spans]))
-    return say(case, "Allocated", text, allocated=True, retry=min(spans, default=None))
+    return tell(case.pod, "Allocated", text, allocated=True, retry=min(spans, default=None))
 
 
 def evict(case: JobCase) -> Decision:
@@ -115,7 +115,7 @@ def keep_suspended(case: JobCase) -> Decision:
 def tell_paused(case: JobCase) -> Decision:
     """Wait, Tell."""
     text = f"Slurm job {case.job.id} is suspended: it continues once it is resumed"
-    return say(case, "Suspended", text, job_id=case.job.id if case.pod.is_gated else None)
+    return tell(case.pod, "Suspended", text, job_id=case.job.id if case.pod.is_gated else None)
 
 
 def hold_back(case: Case, decision: Decision) -> Decision:
@@ -132,7 +132,7 @@ def hold_back(case: Case, decision: Decision) -> Decision:
         f"{evict.message}, and so many other pods lost theirs that an operator must allow "
         "the evictions: see the log of slurm-bridge's controllers"
     )
-    return say(case, "EvictionHeldBack", text, retry=_HELD_BACK_RETRY)
+    return tell(case.pod, "EvictionHeldBack", text, retry=_HELD_BACK_RETRY)
 
 
 def _let_go(case: JobCase, node: SlurmNode) -> Decision:
@@ -162,4 +162,4 @@ def _move(case: JobCase) -> Decision:
     if started is not None and placed is not None and started > placed:
         text = f"{_elsewhere(case)}: it started again after the pod had"
         return do(text, Evict(cause=Cause.LOST, message=text))
-    return say(case, "NodeMismatch", f"{_elsewhere(case)}: an administrator should check")
+    return tell(case.pod, "NodeMismatch", f"{_elsewhere(case)}: an administrator should check")

@@ -6,7 +6,7 @@ from typing import assert_never
 from bridge.domain.lifecycle import reasons
 from bridge.domain.lifecycle.actions import Action, Assign, EndPod, OwnCause, Submit, Tell
 from bridge.domain.lifecycle.decision import Decision, Facts, Fit
-from bridge.domain.lifecycle.rules.answers import cancel_of, do, say, wait
+from bridge.domain.lifecycle.rules.answers import cancel_of, do, tell, wait
 from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.lifecycle.waiting_reasons import NOT_LOOKED_AT
 from bridge.domain.model import grant
@@ -78,7 +78,7 @@ def submit(case: Case) -> Decision:
             f"finalizer {names.FINALIZER} is missing, so its placeholder could leak: "
             "create the pod again"
         )
-        return say(case, "FinalizerMissing", text)
+        return tell(case.pod, "FinalizerMissing", text)
     if not case.facts.view.surely_none:
         return wait("not sure yet that Slurm has no placeholder", retry=case.policy.poll_interval)
     shrunk = [job for job in case.facts.view.ended if job.identity.cause == OwnCause.SHRUNK]
@@ -87,13 +87,13 @@ def submit(case: Case) -> Decision:
             f"{_MOST_SHRUNK} Slurm jobs in a row were changed while they waited, and got less than "
             "the pod requests: none is submitted any more; delete the pod and create it again"
         )
-        return say(case, _GRANT_HELD, text)
+        return tell(case.pod, _GRANT_HELD, text)
     if held := _held_for_its_nodes(case) or _held_as_impossible(case):
         return held
     if remaining := backoff_left(case):
         if refusal := case.facts.refusal:
             text = f"its placeholder is refused: {refusal.text}"
-            return say(case, "SubmitRefused", text, retry=remaining)
+            return tell(case.pod, "SubmitRefused", text, retry=remaining)
         return wait("its last placeholder ended a moment ago: back off", retry=remaining)
     avoid = _nodes_to_avoid(case)
     besides = f", avoiding {', '.join(avoid)}" if avoid else ""
@@ -117,7 +117,7 @@ def tell_why(case: JobCase) -> Decision:
         reason = "JobHeld"
     gates = f"; {_foreign_gates(case.pod)} on as well" if case.pod.has_foreign_gate else ""
     text = reasons.why_it_waits(job, case.facts.now)
-    return say(case, reason, f"{text}{gates}", job_id=job.id)
+    return tell(case.pod, reason, f"{text}{gates}", job_id=job.id)
 
 
 def assign(case: JobCase) -> Decision:
@@ -194,14 +194,14 @@ def tell_unplaced(case: Case) -> Decision:
         f"gate {names.GATE} was removed by hand before Slurm placed the pod: "
         "delete and create it again"
     )
-    return say(case, "GateRemoved", text)
+    return tell(case.pod, "GateRemoved", text)
 
 
 def _misfit(case: JobCase, why: str) -> Decision:
     job = case.job
     text = f"Slurm job {job.id} got node {', '.join(job.nodes)}, but {why}"
-    tell = Tell(job_id=job.id, reason="NodeMisfit", message=f"{text}: looking for another")
-    return do(text, cancel_of(job, OwnCause.MISFIT), tell)
+    report = Tell(job_id=job.id, reason="NodeMisfit", message=f"{text}: looking for another")
+    return do(text, cancel_of(job, OwnCause.MISFIT), report)
 
 
 def _shrunk(case: JobCase) -> Decision:
@@ -210,8 +210,8 @@ def _shrunk(case: JobCase) -> Decision:
         f"Slurm job {job.id} was changed while it waited: {case.facts.shortfall}; "
         "it is cancelled and submitted again"
     )
-    tell = Tell(job_id=job.id, reason="GrantTooSmall", message=text)
-    return do(text, cancel_of(job, OwnCause.SHRUNK), tell)
+    report = Tell(job_id=job.id, reason="GrantTooSmall", message=text)
+    return do(text, cancel_of(job, OwnCause.SHRUNK), report)
 
 
 def _held_for_its_nodes(case: Case) -> Decision | None:
@@ -229,7 +229,7 @@ def _held_for_its_nodes(case: Case) -> Decision | None:
             "or delete the pod and create it again"
         )
         retry = max(_HELD_FOR - case.dwelt, _HELD_RETRY)
-        return say(case, _MISFIT_HELD, text, retry=retry)
+        return tell(case.pod, _MISFIT_HELD, text, retry=retry)
     if len(facts.bind_failures) >= _MOST_UNBOUND:
         where = ", ".join(dict.fromkeys(failure.node for failure in facts.bind_failures))
         text = (
@@ -238,7 +238,7 @@ def _held_for_its_nodes(case: Case) -> Decision | None:
             "evicted pods for the reason"
         )
         again_at = facts.bind_failures[-_MOST_UNBOUND].at + binding.LASTS
-        return say(case, "BindHeld", text, retry=max(again_at - facts.now, _HELD_RETRY))
+        return tell(case.pod, "BindHeld", text, retry=max(again_at - facts.now, _HELD_RETRY))
     return None
 
 
@@ -267,7 +267,7 @@ def _held_as_impossible(case: Case) -> Decision | None:
     changed_at = case.facts.nodes_changed_at
     if changed_at is not None and changed_at > since:
         again_at = min(again_at, changed_at + _NODES_SETTLE)
-    return say(case, NEVER_RUNNABLE, text, retry=again_at - now) if again_at > now else None
+    return tell(case.pod, NEVER_RUNNABLE, text, retry=again_at - now) if again_at > now else None
 
 
 def _why_unpinnable(case: JobCase) -> str:
@@ -302,7 +302,7 @@ def _await_room(case: JobCase, node: KubeNode) -> Decision:
     text = f"Slurm job {case.job.id} has node {node}{since}, where {what}"
     if case.dwelt < case.policy.tell_after:
         return wait(text, retry=_SOON)
-    return say(case, _TERMINATING, text, job_id=case.job.id, retry=_SOON)
+    return tell(case.pod, _TERMINATING, text, job_id=case.job.id, retry=_SOON)
 
 
 def _awaited_devices(case: JobCase) -> tuple[Action, ...]:
@@ -316,7 +316,7 @@ def _awaited_devices(case: JobCase) -> tuple[Action, ...]:
     if case.facts.now - refusal.since < case.policy.tell_after:
         return ()
     text = f"Slurm job {case.job.id} runs, but the pod's resource claims wait: {refusal.text}"
-    decision = say(case, "DevicesNotGiven", text, job_id=case.job.id)
+    decision = tell(case.pod, "DevicesNotGiven", text, job_id=case.job.id)
     return tuple(action for action in decision.actions if isinstance(action, Tell))
 
 
@@ -333,7 +333,7 @@ def _hold_for_foreign_gate(case: JobCase) -> Decision:
     remaining = case.policy.bind_deadline - case.dwelt
     text = f"Slurm job {case.job.id} runs, but {_foreign_gates(case.pod)} on"
     if remaining > timedelta(0):
-        return say(case, "ForeignGate", text, job_id=case.job.id, retry=remaining)
+        return tell(case.pod, "ForeignGate", text, job_id=case.job.id, retry=remaining)
     return do(f"{text}: give the nodes back", cancel_of(case.job, OwnCause.UNUSED))
 
 

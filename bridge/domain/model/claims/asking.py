@@ -46,27 +46,6 @@ class ClaimInHand:
     """Kubernetes should have made it from its template by now, or did and it is gone."""
 
     @property
-    def path(self) -> str:
-        """Its path in the pod."""
-        return f"spec.resourceClaims[{self.index}]"
-
-    @property
-    def wanted(self) -> str:
-        """What the pod names, for people."""
-        return (
-            f"template {self.entry.template}"
-            if self.entry.template
-            else f"claim {self.entry.claim}"
-        )
-
-    @property
-    def subject(self) -> str:
-        """What was read, for people."""
-        return (
-            f"claim {self.entry.claim}" if self.entry.claim else f"template {self.entry.template}"
-        )
-
-    @property
     def why_overdue(self) -> str:
         """Why there is no claim that should be there, for people."""
         if self.entry.claim:
@@ -160,26 +139,28 @@ def _faults(asking: Asking, profiles: Profiles) -> Iterator[Fault]:
         yield Fault("spec.resourceClaims", f"expected at most {MOST_CLAIMS} claims")
     named = Counter(claim.entry.claim for claim in asking.claims if claim.entry.claim)
     for claim in asking.claims:
+        path, entry = f"spec.resourceClaims[{claim.index}]", claim.entry
+        by_name, by_template = f"claim {entry.claim}", f"template {entry.template}"
         if claim.others:
             yield Fault(
-                claim.path,
-                f"claim {claim.entry.claim} is used by pod {claim.others[0]}, whose devices Slurm "
+                path,
+                f"{by_name} is used by pod {claim.others[0]}, whose devices Slurm "
                 "gives to another job: use resourceClaimTemplateName",
             )
-        if claim.entry.claim and named[claim.entry.claim] > 1:
-            yield Fault(claim.path, f"claim {claim.entry.claim} is named twice")
+        if entry.claim and named[entry.claim] > 1:
+            yield Fault(path, f"{by_name} is named twice")
         if claim.spec is None:
-            yield Fault(claim.path, f"there is no {claim.wanted}")
+            yield Fault(path, f"there is no {by_template if entry.template else by_name}")
         elif claim.is_overdue and not claim.spec.unreadable:
-            yield Fault(claim.path, claim.why_overdue)
+            yield Fault(path, claim.why_overdue)
         elif claim.is_not_what_its_template_stands_for:
             yield Fault(
-                claim.path,
-                f"{claim.subject} does not ask for what the template name "
-                f"{claim.entry.template} stands for: delete that template, and create the pod again",
+                path,
+                f"{by_name if entry.claim else by_template} does not ask for what the template name "
+                f"{entry.template} stands for: delete that template, and create the pod again",
             )
         else:
-            yield from _of_spec(claim.spec, f"{claim.path}: ", asking.classes, profiles)
+            yield from _of_spec(claim.spec, f"{path}: ", asking.classes, profiles)
 
 
 def of_spec(spec: ClaimSpec) -> Iterator[Fault]:
