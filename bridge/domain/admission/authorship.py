@@ -30,23 +30,19 @@ class Authorship:
 
 def record(new: Authorship, policy: Policy) -> Iterator[Operation]:
     """Return the patch that records the author, in place of whatever the author wrote there."""
-    ours = _annotations(new, policy)
+    rules = policy.candidates(new.requester, new.namespace, kind=new.kind)
+    ours = {
+        names.REQUESTER_ANNOTATION: new.requester.user,
+        names.RULES_ANNOTATION: ",".join(rule.name for rule in rules),
+    }
+    if new.controller_uid or names.OWNER_ANNOTATION in new.annotations:
+        ours[names.OWNER_ANNOTATION] = new.controller_uid
     if not new.annotations:
         yield json_patch.add("/metadata/annotations", ours)
         return
     for key, value in ours.items():
         if new.annotations.get(key) != value:
             yield json_patch.add(f"/metadata/annotations/{json_patch.escape(key)}", value)
-
-
-def _annotations(new: Authorship, policy: Policy) -> dict[str, str]:
-    has_owner = bool(new.controller_uid) or names.OWNER_ANNOTATION in new.annotations
-    rules = policy.candidates(new.requester, new.namespace, kind=new.kind)
-    return {
-        names.REQUESTER_ANNOTATION: new.requester.user,
-        names.RULES_ANNOTATION: ",".join(rule.name for rule in rules),
-        **({names.OWNER_ANNOTATION: new.controller_uid} if has_owner else {}),
-    }
 
 
 def author_faults(new: Authorship) -> Iterator[Fault]:

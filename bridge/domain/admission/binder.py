@@ -86,7 +86,8 @@ def decide(known: BindingFacts) -> BindingDecision:
         return Abstain("it already has its node, has ended, or has no node assigned")
     if refusal := refuse_binding(pod, pod.assigned_node):
         return Abstain(refusal)
-    if why := _reserved(pod):
+    volumes = {"persistentVolumeClaim"} if pod.claims else frozenset[str]()
+    if why := reserved(volumes, is_grouped=bool(pod.scheduling_group)):
         return Report(f"{why}, and it names a scheduler that is not kube-scheduler")
     if job is None or not job.is_named(pod.job_id, pod.sluid):
         return Await(f"Slurm job {pod.job_id} is not known")
@@ -116,8 +117,3 @@ def _without_devices(known: BindingFacts, node: KubeNode) -> Report | Await | No
                 f"resource claim {claim.name} has no devices on {node} for this pod alone"
             )
     return None
-
-
-def _reserved(pod: Pod) -> str:
-    volumes = frozenset(("persistentVolumeClaim",)) if pod.claims else frozenset[str]()
-    return reserved(volumes, is_grouped=bool(pod.scheduling_group))

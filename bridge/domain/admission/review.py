@@ -124,7 +124,7 @@ def mutate(
 
     Add label, schedulerName, gate, finalizer, toleration and the requester, as far as the pod lacks
     them. Requests for `devices` of a class become claims. Unless `tracks_fields`, the record of who
-    wrote which field is dropped. If `extender_binds`, pods that need nothing else from
+    wrote which field is dropped, if the pod is not created by server-side apply. If `extender_binds`, pods that need nothing else from
     kube-scheduler get a scheduler name that it does not serve.
     """
     if not is_ours_to_place(pod, scheduler_name):
@@ -134,10 +134,12 @@ def mutate(
         pod.volume_sources, is_grouped=pod.is_grouped
     )
     name = scheduler_name if for_scheduler else names.binder(scheduler_name)
-    operations = (*claims, *_operations(pod, policy, name))
-    if tracks_fields:
-        return Verdict(patch=operations)
-    return Verdict(patch=(*operations, *_untracked(pod)))
+    operations = [*claims, *_operations(pod, policy, name)]
+    if not tracks_fields and pod.field_operations and "Apply" not in pod.field_operations:
+        # The API server then keeps none at later updates either, which halves their cost. A later
+        # server-side apply of such a pod finds one manager, `before-first-apply`.
+        operations.append(json_patch.add("/metadata/managedFields", []))
+    return Verdict(patch=tuple(operations))
 
 
 def admit(
@@ -252,16 +254,6 @@ def tolerating(pod: Draft) -> Iterator[Operation]:
     if not any(map(tolerates_managed_nodes, pod.tolerations or ())):
         toleration = {"key": names.MANAGED_NODE_TAINT, "operator": "Exists"}
         yield _append("/spec/tolerations", toleration, pod.tolerations)
-
-
-def _untracked(pod: Draft) -> Iterator[Operation]:
-    """Empty `metadata.managedFields`, unless the pod is created by server-side apply.
-
-    The API server then keeps none at later updates either, which halves their cost. A later
-    server-side apply of such a pod finds one manager, `before-first-apply`.
-    """
-    if pod.field_operations and "Apply" not in pod.field_operations:
-        yield json_patch.add("/metadata/managedFields", [])
 
 
 def _authorship(pod: Draft) -> Authorship:

@@ -9,7 +9,7 @@ else in the namespace of the test.
 """
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bridge.domain.request import overrides
@@ -104,18 +104,14 @@ def judge(faulty: Answer, sound: Answer, scheduler_name: str = names.SCHEDULER_N
 
 def not_handed_over(pod: Marks, scheduler_name: str = names.SCHEDULER_NAME) -> str:
     """Return what a new pod lacks that hands it over to Slurm; "" if nothing."""
-    lacking = ", ".join(_lacking(pod, scheduler_name))
+    marks = {
+        f"spec.schedulerName {scheduler_name}": pod.scheduler_name
+        in names.schedulers(scheduler_name),
+        f"the gate {names.GATE}": names.GATE in pod.gates,
+        f"the finalizer {names.FINALIZER}": names.FINALIZER in pod.finalizers,
+        f"the label {names.BRIDGED_LABEL}": names.BRIDGED_LABEL in pod.labels,
+        f"the annotation {names.REQUESTER_ANNOTATION}": names.REQUESTER_ANNOTATION
+        in pod.annotations,
+    }
+    lacking = ", ".join(mark for mark, is_set in marks.items() if not is_set)
     return lacking and f"it came out without {lacking}"
-
-
-def _lacking(pod: Marks, scheduler_name: str) -> Iterator[str]:
-    if pod.scheduler_name not in names.schedulers(scheduler_name):
-        yield f"spec.schedulerName {scheduler_name}"
-    if names.GATE not in pod.gates:
-        yield f"the gate {names.GATE}"
-    if names.FINALIZER not in pod.finalizers:
-        yield f"the finalizer {names.FINALIZER}"
-    if names.BRIDGED_LABEL not in pod.labels:
-        yield f"the label {names.BRIDGED_LABEL}"
-    if names.REQUESTER_ANNOTATION not in pod.annotations:
-        yield f"the annotation {names.REQUESTER_ANNOTATION}"

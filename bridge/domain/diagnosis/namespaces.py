@@ -1,6 +1,5 @@
 """Say in words which namespaces are never handed to Slurm, whatever their labels."""
 
-from collections.abc import Iterable
 
 ALWAYS_EXCLUDED = "kube-system"
 """The chart's default of `excludedNamespaces`, for callers who may not read what is set."""
@@ -13,8 +12,3 @@ def no_effect(namespace: str, *, release: str) -> str:
     """
     whose = "slurm-bridge's own" if namespace == release else "excluded (excludedNamespaces)"
     return f"namespace {namespace} is {whose}: its label has no effect"
-
-
-def no_effects(namespaces: Iterable[str], *, release: str) -> str:
-    """Say the same of several namespaces."""
-    return "; ".join(no_effect(namespace, release=release) for namespace in sorted(namespaces))

@@ -13,6 +13,7 @@ from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from slurmruntime.values import names, quantities
 from slurmruntime.values.ids import KubeNode, SlurmNode
 
+_BASE = frozenset({"IDLE", "MIXED", "ALLOCATED", "DOWN", "UNKNOWN", "FUTURE", "ERROR"})
 _CLOSED = frozenset({"DRAIN", "DRAINING", "DRAINED", "DOWN", "FAIL", "FAILING", "NOT_RESPONDING"})
 """States in which Slurm starts nothing on a node."""
 
@@ -110,7 +111,9 @@ def _row(
         kube_node=node.name if node else None,
         slurm_node=twin.name if twin else name,
         kubernetes=_kubernetes(node) if node else "",
-        slurm="+".join(sorted(twin.states, key=_base_first)) if twin else "",
+        slurm="+".join(sorted(twin.states, key=lambda state: (state not in _BASE, state)))
+        if twin
+        else "",
         cpus=node.allocatable.milli_cpu // milli_per_cpu if node else 0,
         slurm_cpus=twin.cpus if twin else 0,
         used_cpus=twin.alloc_cpus if twin else 0,
@@ -154,8 +157,3 @@ def _mismatches(
         ("NOT_RESPONDING" in twin.states, "Slurm tried to reach a slurmd there"),
     )
     return [text for is_so, text in checks if is_so]
-
-
-def _base_first(state: str) -> tuple[bool, str]:
-    base = {"IDLE", "MIXED", "ALLOCATED", "DOWN", "UNKNOWN", "FUTURE", "ERROR"}
-    return (state not in base, state)

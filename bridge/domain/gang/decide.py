@@ -7,7 +7,7 @@ number of times.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -281,24 +281,17 @@ def _unread(
             yield pod.uid, job.id
 
 
+@dataclass(slots=True)
 class _Table:
     """The members of one workload as they get their slots, one after the other in rank order."""
 
-    def __init__(
-        self,
-        pods: Sequence[Pod],
-        group: Workload | None,
-        policy: Deadlines,
-        now: datetime,
-        topology: Topology,
-    ) -> None:
-        self._pods = pods
-        self._group = group
-        self._policy = policy
-        self._now = now
-        self._topology = topology
-        self._rooms: dict[JobId, _Room] = {}
-        self._beside: dict[SlurmNode, Neighbours] = {}
+    _pods: Sequence[Pod]
+    _group: Workload | None
+    _policy: Deadlines
+    _now: datetime
+    _topology: Topology
+    _rooms: dict[JobId, "_Room"] = field(default_factory=dict)
+    _beside: dict[SlurmNode, Neighbours] = field(default_factory=dict)
 
     def place(self, pod: Pod, observation: Observation) -> OpenCase | Member | None:
         """Return one pod's place; None sets it apart."""

@@ -2,10 +2,10 @@
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
-from bridge.domain.model.allocation import Component, TaskGrant, TaskShare, TaskSize
+from bridge.domain.model.allocation import Component
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Identity
 from slurmruntime.values.ids import JobId, Sluid, SlurmNode
@@ -38,8 +38,8 @@ class JobEnd(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlurmJob:
-    """One job that carries our mark."""
+class SlurmJob(Component):
+    """One job that carries our mark; `tasks` is the number of pods that it has room for."""
 
     id: JobId
     sluid: Sluid | None
@@ -59,16 +59,8 @@ class SlurmJob:
     """Slurm's own message (`state_description`), often empty."""
     nodes: tuple[SlurmNode, ...] = ()
     """In the order of Slurm's table of nodes, which need not follow its topology."""
-    tasks: int = 1
-    """The number of pods that it has room for."""
-    task: TaskSize = field(default_factory=TaskSize)
-    """The size of each task."""
-    shares: tuple[TaskShare, ...] = ()
-    """For a running job: how many tasks fit on each node, in the same order."""
     cpus: int = 0
     """For a running job: its CPUs on all of its nodes together."""
-    task_grant: TaskGrant | None = None
-    """For a running job: what each task has. Compared with what its pod takes."""
     devices: Mapping[SlurmNode, Mapping[str, tuple[int, ...]]] | None = None
     """For a running job: the indexes of its devices, by node and GRES. None if they were not asked for."""
     parts: tuple[Component, ...] = ()
@@ -101,11 +93,7 @@ class SlurmJob:
     @property
     def components(self) -> tuple[Component, ...]:
         """Its task sizes; most jobs have one."""
-        return self.parts or (
-            Component(
-                tasks=self.tasks, task=self.task, shares=self.shares, task_grant=self.task_grant
-            ),
-        )
+        return self.parts or (self,)
 
     @property
     def ids(self) -> tuple[JobId, ...]:

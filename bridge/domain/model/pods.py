@@ -237,8 +237,7 @@ class Pod:
     @property
     def job_id(self) -> JobId | None:
         """The placeholder's id from our label: a cache, verified by the placeholder's identity."""
-        text = self.labels.get(names.JOB_ID_LABEL, "")
-        number = numbers.integer(text)
+        number = numbers.integer(self.labels.get(names.JOB_ID_LABEL, ""))
         return None if number is None else JobId(number)
 
     @property

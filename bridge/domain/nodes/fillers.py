@@ -228,9 +228,7 @@ def _least(share: Portion) -> Portion:
 
 def _sum(jobs: Sequence[SlurmJob]) -> Portion:
     shares = [_share(job) for job in jobs]
-    devices: Counter[str] = Counter()
-    for share in shares:
-        devices.update(share.gres)
+    devices = sum((Counter(share.gres) for share in shares), Counter[str]())
     return Portion(
         cpus=sum(share.cpus for share in shares),
         memory_mib=sum(share.memory_mib for share in shares),

@@ -114,6 +114,8 @@ def standing(
     lift = () if outside else tuple(_lift(slurm_node))
     if kube_node is None:
         return Standing(is_by_others=outside, lift=lift)
+    shown = condition(slurm_node)
+    no_pods = hybrid.why_refused(kube_node, policy.hybrid, has_whole_node=True)
     return Standing(
         unavailable=why,
         is_by_others=outside,
@@ -122,7 +124,7 @@ def standing(
         ),
         lift=lift,
         to_kube=tuple(to_kube(kube_node, slurm_node, policy)),
-        condition=_with_rule(condition(slurm_node), kube_node, policy),
+        condition=problem(NO_PODS, no_pods) if no_pods and shown.status == "True" else shown,
         again=SEEN_WITHIN if is_taken and not (has_tenants or slurm_node.is_busy) else None,
     )
 
@@ -218,11 +220,6 @@ def is_by_others(slurm_node: SlurmNodeFacts) -> bool:
     if "DOWN" in states:
         return reason not in (REASON_PREFIX + GIVEN_UP, REASON_PREFIX + CRASHED)
     return "FAIL" in states or ("DRAIN" in states and not reason.startswith(REASON_PREFIX))
-
-
-def _with_rule(shown: NodeCondition, kube_node: KubeNodeFacts, policy: NodeRules) -> NodeCondition:
-    why = hybrid.why_refused(kube_node, policy.hybrid, has_whole_node=True)
-    return problem(NO_PODS, why) if why and shown.status == "True" else shown
 
 
 def _in_service(slurm_node: SlurmNodeFacts) -> NodeCondition:

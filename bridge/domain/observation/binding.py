@@ -23,12 +23,6 @@ _MOST_OWNERS = 4096
 _MOST_PER_OWNER = 16
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    reason: str
-    since: float
-
-
 class Bindings:
     """What one process has seen of kube-scheduler at work."""
 
@@ -36,7 +30,7 @@ class Bindings:
         self._steadily_since: float | None = None
         """Since when pods have been bound without a lull."""
         self._last: float | None = None
-        self._failures: dict[PodUid, _Failure] = {}
+        self._failures: dict[PodUid, tuple[str, float]] = {}
 
     def bound(self, now: float) -> None:
         """Note that a pod was bound; now: monotonic seconds."""
@@ -55,14 +49,15 @@ class Bindings:
         if reason not in (names.UNSCHEDULABLE, names.SCHEDULER_ERROR):
             self.forget(pod.uid)
             return None
-        known = self._failures.get(pod.uid)
-        if known is None or known.reason != reason:
-            known = self._failures[pod.uid] = _Failure(reason, now)
+        known, since = self._failures.get(pod.uid, (reason, now))
+        if known != reason:
+            since = now
+        self._failures[pod.uid] = reason, since
         if reason == names.UNSCHEDULABLE:
-            return known.since
+            return since
         if self._steadily_since is None or not self._is_steady(now):
             return None
-        return max(known.since, self._steadily_since)
+        return max(since, self._steadily_since)
 
     def forget(self, uid: PodUid) -> None:
         """Drop a pod that is bound or gone."""

@@ -7,7 +7,8 @@ for the pod alone.
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypedDict, Unpack
+from functools import partial
+from typing import TypedDict
 
 from bridge.domain.caps import DEFAULT, Caps
 from bridge.domain.model import demand
@@ -117,15 +118,15 @@ def placeholder(
     )
     for like, tasks in kinds:
         size = _size(like, asked, defaults, is_gang=gang is not None)
-        where = _chosen(
-            like,
-            pool,
+        choose = partial(
+            candidates.choose,
             constraints=asked.constraints or "",
             avoid=avoid,
             hidden=hidden,
             task=_task(size, permit, defaults),
             is_gang=gang is not None,
         )
+        where = _chosen(like, pool, choose)
         if label and not is_on_one_node:
             where = candidates.of_several(where, pool, label)
         if where.problem:
@@ -170,22 +171,12 @@ def placeholder(
     return replace(leader, also=also)
 
 
-class _ChoiceArguments(TypedDict):
-    """The other arguments of `candidates.choose`."""
-
-    constraints: str
-    avoid: Sequence[SlurmNode]
-    hidden: KubeLimits
-    task: Task
-    is_gang: bool
-
-
-def _chosen(like: Pod, pool: Pool, **asked: Unpack[_ChoiceArguments]) -> Candidates:
+def _chosen(like: Pod, pool: Pool, choose: partial[Candidates]) -> Candidates:
     """Choose once for all pods that are alike, until a node changes: among ten thousand it takes 0.1 s."""
-    whose = (like.node_selector, like.node_terms, like.tolerations, like.demand, asked)
+    whose = (like.node_selector, like.node_terms, like.tolerations, like.demand, choose.keywords)
     key = hashlib.sha256(repr(whose).encode()).digest()
     if key not in pool.chosen:
-        choice = candidates.choose(like, pool, **asked)
+        choice = choose(like, pool)
         if len(pool.chosen) >= _MOST_CHOSEN:
             pool.chosen.clear()
         pool.chosen[key] = choice

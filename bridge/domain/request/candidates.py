@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from bridge.domain.model.devices import room
 from bridge.domain.model.devices.room import Lack, Shape, Task
 from bridge.domain.model.pods import Pod
-from bridge.domain.model.volumes import Reach
 from bridge.domain.request import fit, notation, selection
 from bridge.domain.request.fit import NO_LIMITS, KubeLimits
 from slurmruntime.model import affinity, nodes
@@ -172,7 +171,8 @@ def choose(
         return Candidates(
             problem=f"none of the {len(large_enough)} nodes that suit the pod is safe: {why}"
         )
-    suitable = _within(safe, hidden.reaches)
+    selectors = [affinity.Selector(reach) for reach in hidden.reaches]
+    suitable = [node for node in safe if all(one.selects(node) for one in selectors)]
     if not suitable:
         return Candidates(
             problem=f"the pod's volumes can be used from none of the {len(safe)} nodes in "
@@ -294,17 +294,6 @@ def _may_run(pod: Pod, among: Pool, small: Container[KubeNode]) -> bool:
     """
     suiting = selection.matching((node.kube for node in among.nodes.values()), pod)
     return any(kube_node.name not in small for kube_node in suiting)
-
-
-def _within(
-    kube_nodes: Iterable[KubeNodeFacts], reaches: Iterable[Reach]
-) -> tuple[KubeNodeFacts, ...]:
-    selectors = [affinity.Selector(reach) for reach in reaches]
-    return tuple(
-        kube_node
-        for kube_node in kube_nodes
-        if all(selector.selects(kube_node) for selector in selectors)
-    )
 
 
 def expression(pod: Pod, among: Pool) -> str | None:

@@ -169,7 +169,9 @@ def _named(
             faults.append(Fault(PATH, f"refused: {rule.source} has no Slurm {what} for {text!r}"))
         return table.get(text, "")
     is_ours = text in (template, known.get("slurm_user"))
-    if not is_ours and (_NAME.fullmatch(text) is None or _is_reserved(rule, text, reserved)):
+    spellings = {text, text.lower()}
+    is_reserved = bool(spellings & reserved) or any(map(rule.reserved.match, spellings))
+    if not is_ours and (_NAME.fullmatch(text) is None or is_reserved):
         faults.append(
             Fault(PATH, f"refused: {rule.source} makes {text[:_SHOWN]!r} the Slurm {what}")
         )
@@ -182,13 +184,6 @@ def _same(user: str) -> str:
     if _NUMBER.fullmatch(user) is None:
         return user.lower()
     return str(int(user, 16 if "x" in user.lower() else 10))
-
-
-def _is_reserved(rule: Rule, name: str, reserved: frozenset[str]) -> bool:
-    """Check both spellings: some directories ignore case."""
-    return any(
-        spelling in reserved or rule.reserved.match(spelling) for spelling in (name, name.lower())
-    )
 
 
 def _account(rule: Rule, known: Mapping[str, str], faults: list[Fault]) -> str:

@@ -6,7 +6,7 @@ the placeholder has room for all, and later members take their slots.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bridge.domain import caps
@@ -15,7 +15,6 @@ from bridge.domain.model.demand import Demand
 from bridge.domain.model.pods import Pod
 from bridge.domain.workloads import kinds
 from bridge.domain.workloads.membership import (
-    Kind,
     KindWithExclusiveTopology,
     KindWithLaterMembers,
     KindWithSize,
@@ -170,6 +169,8 @@ def evaluate(
     faults = [*size.faults, *(fault for member, _ in members for fault in member.faults)]
     faults += _duplicates(members)
     faults += caps.faults(Sizes(gang_size=size.slots), most)
+    by = first.by if isinstance(first.by, KindWithSlots) else None
+    slots = {pod.uid: by.slot(member) for member, pod in members} if by else {}
     return Workload(
         key=first.key,
         kind=first.kind,
@@ -180,7 +181,7 @@ def evaluate(
         declared=size.slots,
         is_exact=size.is_exact,
         needed=size.needed,
-        wanted=dict(_wanted(first.by, members)),
+        wanted={uid: slot for uid, slot in slots.items() if slot is not None},
         later=first.by.later(declaring) if isinstance(first.by, KindWithLaterMembers) else None,
         shared_label=_shared_label(first, pods),
         faults=tuple(dict.fromkeys(faults)),
@@ -203,16 +204,6 @@ def _shared_label(member: Membership, pods: Sequence[Pod]) -> str:
         return ""
     key = member.by.exclusive.annotation
     return next((pod.annotations[key] for pod in pods if key in pod.annotations), "")
-
-
-def _wanted(
-    kind: Kind | None, members: Iterable[tuple[Membership, Pod]]
-) -> Iterator[tuple[PodUid, int]]:
-    if isinstance(kind, KindWithSlots):
-        for member, pod in members:
-            slot = kind.slot(member)
-            if slot is not None:
-                yield pod.uid, slot
 
 
 def _duplicates(members: Sequence[tuple[Membership, Pod]]) -> tuple[Fault, ...]:

@@ -254,7 +254,10 @@ def _namespaces(facts: KubeFacts) -> Result:
         return not_checked("namespaces may not be listed")
     if facts.without_effect:
         return warning(
-            namespaces.no_effects(facts.without_effect, release=facts.release),
+            "; ".join(
+                namespaces.no_effect(namespace, release=facts.release)
+                for namespace in sorted(facts.without_effect)
+            ),
             "use other namespaces for workloads, and remove the label: "
             f"kubectl label namespace {facts.without_effect[0]} {names.ENABLED_LABEL}-",
         )

@@ -35,11 +35,18 @@ def await_binding(case: JobCase) -> Decision:
         text = f"{_elsewhere(case)}, and the pod has not started"
         return do(text, Evict(cause=Cause.LOST, message=text, if_unchanged=True))
     failing_since = case.facts.unbindable_since
-    if failing_since is None:
-        return _await_scheduler(case)
-    remaining = case.policy.bind_deadline - (case.facts.now - failing_since)
+    waited = case.facts.now - failing_since if failing_since is not None else case.dwelt
+    remaining = case.policy.bind_deadline - waited
     if remaining > timedelta(0):
         return wait(f"{case.pod.bound_by} has yet to bind it", retry=remaining)
+    if failing_since is None:
+        # Keep the pod: with kube-scheduler away, or busy, every pod that Slurm starts would go.
+        ours = "" if case.pod.is_for_binder else "kube-scheduler and "
+        text = (
+            f"Slurm job {case.job.id} holds {case.pod.assigned_node}, but {case.pod.bound_by} has "
+            f"not bound the pod and reports no failure: check {ours}slurm-bridge's extender"
+        )
+        return tell(case.pod, "BindingStalled", text, retry=_STALLED_RETRY)
     scheduled = case.pod.condition(names.POD_SCHEDULED)
     says = f": {scheduled.message}" if scheduled is not None and scheduled.message else ""
     text = (
@@ -47,19 +54,6 @@ def await_binding(case: JobCase) -> Decision:
         f"although Slurm job {case.job.id} holds it{says}"
     )
     return do(text, Evict(cause=Cause.NOT_BOUND, message=text, if_unchanged=True))
-
-
-def _await_scheduler(case: JobCase) -> Decision:
-    """Keep the pod: with kube-scheduler away, or busy, every pod that Slurm starts would go."""
-    remaining = case.policy.bind_deadline - case.dwelt
-    if remaining > timedelta(0):
-        return wait(f"{case.pod.bound_by} has yet to bind it", retry=remaining)
-    ours = "" if case.pod.is_for_binder else "kube-scheduler and "
-    text = (
-        f"Slurm job {case.job.id} holds {case.pod.assigned_node}, but {case.pod.bound_by} has not "
-        f"bound the pod and reports no failure: check {ours}slurm-bridge's extender"
-    )
-    return tell(case.pod, "BindingStalled", text, retry=_STALLED_RETRY)
 
 
 def confirm(case: JobCase) -> Decision:

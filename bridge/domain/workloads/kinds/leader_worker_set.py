@@ -62,13 +62,11 @@ class LeaderWorkerSet:
             return None
         template = counting.dig(declared.spec, "leaderWorkerTemplate", "workerTemplate", "spec")
         try:
-            return demand.of(
-                [_resources(container) for container in template.get("containers") or ()],
-                [
-                    _resources(init_container)
-                    for init_container in template.get("initContainers") or ()
-                ],
+            containers, init_containers = (
+                list(map(_resources, template.get(key) or ()))
+                for key in ("containers", "initContainers")
             )
+            return demand.of(containers, init_containers)
         except (ValueError, TypeError, AttributeError):
             return None  # its pods could not be made either
 
