@@ -121,7 +121,6 @@ def test_the_demand_counts_containers_sidecars_overhead_and_extended_resources()
     manifest = stored(pod("a", nodeName="n", **spec))
 
     expected = Demand(
-        memory_mib=2048,
         milli_cpu=1000,
         memory_bytes=2 * GIB,
         extended={"nvidia.com/gpu": 2},

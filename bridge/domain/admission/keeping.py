@@ -30,11 +30,8 @@ def keep(
 
 
 def _restore(pod: Draft, before: Draft, ours: tuple[str, ...]) -> Iterator[Operation]:
-    if pod.scheduler_name != before.scheduler_name and pod.scheduler_name in (
-        "",
-        names.DEFAULT_SCHEDULER_NAME,
-        *ours,
-    ):
+    replaced = {"", names.DEFAULT_SCHEDULER_NAME, *ours} - {before.scheduler_name}
+    if pod.scheduler_name in replaced:
         yield json_patch.add("/spec/schedulerName", before.scheduler_name)
     if any(map(review.tolerates_managed_nodes, before.tolerations or ())):
         yield from review.tolerating(pod)

@@ -1,6 +1,5 @@
 """Say in words which namespaces are never handed to Slurm, whatever their labels."""
 
-
 ALWAYS_EXCLUDED = "kube-system"
 """The chart's default of `excludedNamespaces`, for callers who may not read what is set."""
 

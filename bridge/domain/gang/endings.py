@@ -139,19 +139,14 @@ def _end(those: Sequence[Member]) -> Decision:
     succeeded and still exists: a launcher's success ends its workers.
     """
     decisions = [member.decision for member in those if member.decision is not None]
-    if before := [
-        decision
-        for decision in decisions
-        if not has(decision, Complete) and not has(decision, Cancel)
-    ]:
+    if before := [d for d in decisions if not has(d, Complete) and not has(d, Cancel)]:
         return before[0]  # its time limit is put right first
     completes = [a for decision in decisions for a in decision.actions if isinstance(a, Complete)]
     cancels = [decision for decision in decisions if has(decision, Cancel)]
     how = outcome.worst(complete.outcome for complete in completes)
     stands = any(
-        has(member.decision, Complete) and not member.pod.is_deleting
-        for member in those
-        if member.decision is not None
+        m.decision is not None and has(m.decision, Complete) and not m.pod.is_deleting
+        for m in those
     )
     job = those[0].job
     if job is None or not (outcome.is_failure(how) or stands or job.identity.failed or not cancels):

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import assert_never
 
 from bridge.domain.lifecycle.actions import Adopt, OwnCause, Wait
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Decision, Facts
@@ -308,17 +307,7 @@ def column_of(job: SlurmJob | None, view: View) -> Column:
         return Column.UNKNOWN
     if job is None:
         return Column.NONE if view.surely_none else Column.UNKNOWN
-    match job.phase:
-        case JobPhase.WAITING:
-            return Column.WAITING
-        case JobPhase.RUNNING:
-            return Column.RUNNING
-        case JobPhase.PAUSED:
-            return Column.PAUSED
-        case JobPhase.ENDED:
-            return Column.ENDED
-        case _:
-            assert_never(job.phase)
+    return Column(job.phase.value)
 
 
 def _has_stopped(pod: Pod, *, node_is_gone: bool) -> bool:

@@ -33,8 +33,6 @@ class Resources(NamedTuple):
 class Demand:
     """Whole MiB and CPUs, as Slurm counts; the exact Kubernetes amounts are for the fit check."""
 
-    memory_mib: int = 1
-    """At least 1: Slurm reads 0 as the whole node."""
     milli_cpu: int = 0
     """As Kubernetes accounts for it, in thousandths of a CPU, not rounded up; 0 if the pod requests
     none."""
@@ -47,6 +45,11 @@ class Demand:
     """The number of pods that have this demand together."""
     unlimited: tuple[str, ...] = field(default=(), compare=False)
     """The resources in `LIMITABLE` of which some container may use more than it requests."""
+
+    @property
+    def memory_mib(self) -> int:
+        """Whole MiB; at least 1, because Slurm reads 0 as the whole node."""
+        return max(1, quantities.mebibytes(self.memory_bytes))
 
     def cpus(self, milli_per_cpu: int) -> int:
         """Return the CPUs of Slurm that it takes; at least 1, because Slurm gives no job less.
@@ -79,14 +82,10 @@ def of(
 def from_amounts(amounts: Mapping[str, Decimal]) -> Demand:
     """Sort resource amounts into their fields; the only place that rounds to Slurm's units."""
     rest = dict(amounts)
-    milli_cpu = quantities.milli(rest.pop("cpu", Decimal(0)))
-    memory_bytes = quantities.round_up(rest.pop("memory", Decimal(0)))
-    storage_bytes = quantities.round_up(rest.pop("ephemeral-storage", Decimal(0)))
     return Demand(
-        memory_mib=max(1, quantities.mebibytes(memory_bytes)),
-        milli_cpu=milli_cpu,
-        memory_bytes=memory_bytes,
-        ephemeral_storage_bytes=storage_bytes,
+        milli_cpu=quantities.milli(rest.pop("cpu", Decimal(0))),
+        memory_bytes=quantities.round_up(rest.pop("memory", Decimal(0))),
+        ephemeral_storage_bytes=quantities.round_up(rest.pop("ephemeral-storage", Decimal(0))),
         extended={name: quantities.round_up(amount) for name, amount in rest.items() if amount > 0},
     )
 
@@ -102,7 +101,6 @@ def total(demands: Iterable[Demand]) -> Demand:
         pods += demand.pods
         extended.update(demand.extended)
     return Demand(
-        memory_mib=max(1, quantities.mebibytes(memory_bytes)),
         milli_cpu=milli_cpu,
         memory_bytes=memory_bytes,
         ephemeral_storage_bytes=ephemeral_storage_bytes,

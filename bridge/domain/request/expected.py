@@ -6,7 +6,7 @@ failed yet.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 
 from bridge.domain.model.pods import Pod
@@ -24,12 +24,8 @@ _HANDED_DOWN = (jobset.EXCLUSIVE, leader_worker_set.EXCLUSIVE)
 """Annotations that these kinds' controllers copy from the object to its pods."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Marks:
-    """What a controller writes on one pod."""
-
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
+_Marks = tuple[Mapping[str, str], Mapping[str, str]]
+"""The labels and the annotations that a controller writes on one pod."""
 
 
 def pods(template: Template, pod: Pod) -> tuple[Pod, ...]:
@@ -53,10 +49,10 @@ def pods(template: Template, pod: Pod) -> tuple[Pod, ...]:
             pod,
             uid=PodUid(f"{pod.uid}-{n}"),
             name="",  # generated on creation
-            labels={**pod.labels, **marks.labels},
-            annotations={**pod.annotations, **handed_down, **marks.annotations},
+            labels={**pod.labels, **labels},
+            annotations={**pod.annotations, **handed_down, **annotations},
         )
-        for n, marks in enumerate(islice(_marks(template), workload.MAX_SIZE + 1))
+        for n, (labels, annotations) in enumerate(islice(_marks(template), workload.MAX_SIZE + 1))
     )
 
 
@@ -67,11 +63,11 @@ def _marks(template: Template) -> Iterator[_Marks]:
         case jobset.KIND, (spec, _, job, _, _):
             return _of_jobset(template, job, spec)
         case _, (spec, *_) if template.owners[0].kind == job_kind.KIND:
-            return (_Marks(labels=index) for index in _of_job(spec, mode="NonIndexed"))
+            return ((index, {}) for index in _of_job(spec, mode="NonIndexed"))
         case _, (around, *_):
-            return (_Marks() for _ in range(_count(around, "replicas")))
+            return (({}, {}) for _ in range(_count(around, "replicas")))
         case _:
-            return iter((_Marks(),))
+            return iter([({}, {})])
 
 
 def _of_job(spec: Manifest, *, mode: str) -> Iterator[Mapping[str, str]]:
@@ -97,7 +93,7 @@ def _of_jobset(template: Template, own: Manifest, spec: Manifest) -> Iterator[_M
                 jobset.REPLICATED_JOB: str(own.get("name", "")),
                 **index,
             }
-            yield _Marks(labels=labels)
+            yield labels, {}
 
 
 def _of_lws(template: Template, around: Manifest) -> Iterator[_Marks]:
@@ -115,7 +111,7 @@ def _of_lws(template: Template, around: Manifest) -> Iterator[_Marks]:
             f"{_LWS}group-index": "0",
             f"{_LWS}worker-index": str(rank),
         }
-        yield _Marks(labels=labels, annotations={leader_worker_set.SIZE: str(size)})
+        yield labels, {leader_worker_set.SIZE: str(size)}
 
 
 def _count(holder: Manifest, key: str, default: int = 1) -> int:

@@ -9,6 +9,7 @@ one whose job got less would use what Slurm gives to others.
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model import demand, hybrid
@@ -134,7 +135,8 @@ def shortfall(
         gpu_resources: Kubernetes resource name → GRES name.
         milli_per_cpu: how many thousandths of a Kubernetes CPU one CPU of Slurm is.
     """
-    granted = _task_grant(job, slot)
+    grants = (part.task_grant for part in job.components for _ in range(part.tasks))
+    granted = next(islice(grants, slot, None), None)
     if granted is None:
         return ""
     missing = ", ".join(_missing(pod, granted, gpu_resources, milli_per_cpu))
@@ -211,15 +213,6 @@ def _insufficient(name: str, asked: int, free: int) -> str:
         case _:
             shown = f"{asked} asked, {free} free"
     return f"insufficient {name} ({shown})"
-
-
-def _task_grant(job: SlurmJob, slot: int) -> TaskGrant | None:
-    """Return what the task in this slot has; slots are numbered component by component."""
-    for part in job.components:
-        if slot < part.tasks:
-            return part.task_grant
-        slot -= part.tasks
-    return None
 
 
 def _missing(

@@ -8,6 +8,7 @@ user, group or account except through a rule.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from bridge.domain.request import overrides
 from bridge.domain.request.overrides import Overrides
@@ -85,26 +86,12 @@ def decide(
     faults: list[Fault] = []
     known = {"namespace": namespace, "user": requester.user}
     reserved = _ROOT | {operator.lower() for operator in operators}
-    user = _named(
-        rule, "user", known, faults, template=rule.user, table=rule.user_table, reserved=reserved
-    )
+    user = _named(rule, "user", known, faults, reserved)
     if user and _same(user) in reserved:
         faults.append(Fault(PATH, f"refused: {rule.source} makes {user!r} the Slurm user"))
         user = ""
     known["slurm_user"] = user
-    group = (
-        _named(
-            rule,
-            "group",
-            known,
-            faults,
-            template=rule.group,
-            table=rule.group_table,
-            reserved=reserved,
-        )
-        if user
-        else ""
-    )
+    group = _named(rule, "group", known, faults, reserved) if user else ""
     account = _account(rule, known, faults) if user else ""
     faults += _others_name(rule, ask.path("user-id"), asked.user_id, user)
     faults += _others_name(rule, ask.path("group-id"), asked.group_id, group)
@@ -154,15 +141,15 @@ def unknown_placeholders(template: str, known: frozenset[str]) -> tuple[str, ...
 
 def _named(
     rule: Rule,
-    what: str,
+    what: Literal["user", "group"],
     known: Mapping[str, str],
     faults: list[Fault],
-    *,
-    template: str,
-    table: Mapping[str, str],
     reserved: frozenset[str],
 ) -> str:
     """Return the Slurm user or group; add a fault and return "" if there is none."""
+    template, table = rule.user, rule.user_table
+    if what == "group":
+        template, table = rule.group, rule.group_table
     text = _filled(template, known)
     if table:
         if text not in table:

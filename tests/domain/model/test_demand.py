@@ -147,7 +147,7 @@ def test_overhead_is_added_to_pod_level_requests() -> None:
 
 
 def test_a_pod_that_asks_for_nothing_still_asks_slurm_for_something() -> None:
-    assert Demand(memory_mib=1, milli_cpu=0, memory_bytes=0) == demand.of([needs()])
+    assert Demand(milli_cpu=0, memory_bytes=0) == demand.of([needs()])
     assert 1 == demand.of([needs()]).cpus(1000) == demand.of([needs()]).cpus(100)
 
 
@@ -219,7 +219,6 @@ def test_total_adds_up_what_pods_need_together() -> None:
     two = demand.of([needs("600m", **{"nvidia.com/gpu": "2", "example.com/fpga": "1"})])
 
     expected = Demand(
-        memory_mib=1,
         milli_cpu=1100,
         memory_bytes=2**20,
         extended={"nvidia.com/gpu": 3, "example.com/fpga": 1},

@@ -11,7 +11,7 @@ from bridge.domain.request import fit
 from tests.make import lives
 
 GPUS = {"nvidia.com/gpu": "gpu:a100"}
-WANTED = Demand(milli_cpu=7500, memory_mib=1024, extended={"nvidia.com/gpu": 2})
+WANTED = Demand(milli_cpu=7500, memory_bytes=1024 << 20, extended={"nvidia.com/gpu": 2})
 POD = replace(lives.gated(), demand=WANTED)
 ENOUGH = TaskGrant(cpus=8, memory_mib=1024, gres={"gpu": 2})
 
