@@ -6,12 +6,12 @@ all agree; members are assigned together or not at all; a member that ends befor
 placeholder to them, and the last one ends it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from bridge.domain.gang import endings, waiting
-from bridge.domain.gang.members import Member
+from bridge.domain.gang.members import Answers, Member
 from bridge.domain.gang.waiting import GangContext
 from bridge.domain.lifecycle.actions import (
     Cancel,
@@ -74,7 +74,7 @@ def agree(
     return tuple((decided[uid].pod, decision) for uid, decision in once.items())
 
 
-def _once(answers: Mapping[PodUid, Decision]) -> dict[PodUid, Decision]:
+def _once(answers: Answers) -> dict[PodUid, Decision]:
     """Keep only the first of equal actions on the placeholder."""
     done: set[object] = set()
     once: dict[PodUid, Decision] = {}

@@ -1,12 +1,12 @@
 """How a gang ends: early leavers leave the placeholder to the others, and the last one ends it."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from bridge.domain.gang import seating
-from bridge.domain.gang.members import Member, has
+from bridge.domain.gang.members import Answers, Member, has
 from bridge.domain.lifecycle import outcome
 from bridge.domain.lifecycle.actions import (
     Cancel,
@@ -28,7 +28,7 @@ from slurmruntime.values.ids import JobId, PodUid
 ENDING = frozenset({Row.GATED_DELETING, Row.UNPLACED, Row.TERMINAL, Row.DELETED})
 
 
-def endings(ending: Sequence[Member], members: Sequence[Member]) -> dict[PodUid, Decision]:
+def endings(ending: Sequence[Member], members: Sequence[Member]) -> Answers:
     """Leave the placeholder to the others if there are any; else let one of the last end it."""
     answers: dict[PodUid, Decision] = {}
     last: dict[JobId, list[Member]] = {}
@@ -52,9 +52,7 @@ def endings(ending: Sequence[Member], members: Sequence[Member]) -> dict[PodUid,
     return answers
 
 
-def ended_by_others(
-    members: Sequence[Member], answers: Mapping[PodUid, Decision]
-) -> dict[PodUid, Decision]:
+def ended_by_others(members: Sequence[Member], answers: Answers) -> Answers:
     """Evict the others when a member fails, if their template says so: nothing would replace it."""
     failed: dict[JobId, Member] = {}
     for member in members:
@@ -72,8 +70,8 @@ def ended_by_others(
 
 
 def ended_for_unused_slots(
-    members: Sequence[Member], answers: Mapping[PodUid, Decision], policy: Deadlines, now: datetime
-) -> dict[PodUid, Decision]:
+    members: Sequence[Member], answers: Answers, policy: Deadlines, now: datetime
+) -> Answers:
     """Evict a gang whose slots are kept for too long for members that were never placed.
 
     Some controllers create some members only when others run. A member is added to the

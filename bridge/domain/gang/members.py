@@ -1,6 +1,6 @@
 """A gang's members one by one: their state, and which placeholders concern them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -33,6 +33,10 @@ class Member:
     """How long it has been in this cell of the table."""
     is_fresh: bool = True
     """Of the view that the decision was based on."""
+
+
+Answers = Mapping[PodUid, Decision]
+"""Decisions about members, by their uid."""
 
 
 class Claims:

@@ -1,11 +1,11 @@
 """What a gang's waiting members agree on: one submit, joint assignment, slots for latecomers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from bridge.domain.gang import seating
-from bridge.domain.gang.members import Member, Names, has, runs_in
+from bridge.domain.gang.members import Answers, Member, Names, has, runs_in
 from bridge.domain.lifecycle.actions import (
     Action,
     Assign,
@@ -21,7 +21,6 @@ from bridge.domain.lifecycle.table import Row
 from bridge.domain.model.jobs import JobPhase, SlurmJob
 from bridge.domain.workloads.workload import Workload
 from slurmruntime.values.faults import one_line
-from slurmruntime.values.ids import PodUid
 
 _LOOK_AGAIN = timedelta(seconds=10)
 """The object that declares a group's size may be edited or created without an event that we see."""
@@ -40,7 +39,7 @@ class GangContext:
     is_fresh: bool
 
 
-def decide(waiting: Sequence[Member], context: GangContext) -> dict[PodUid, Decision]:
+def decide(waiting: Sequence[Member], context: GangContext) -> Answers:
     """Decide for the members that have our gate on."""
     own = {member.pod.uid: member.decision or wait("") for member in waiting}
     job = next((member.job for member in waiting if member.job is not None), None)
@@ -63,9 +62,7 @@ def decide(waiting: Sequence[Member], context: GangContext) -> dict[PodUid, Deci
     return own
 
 
-def _submitting(
-    own: Mapping[PodUid, Decision], waiting: Sequence[Member], context: GangContext
-) -> dict[PodUid, Decision]:
+def _submitting(own: Answers, waiting: Sequence[Member], context: GangContext) -> Answers:
     """Submit once, when all members are here and nothing holds any of them back."""
     gang = context.gang
     if not gang.is_complete:
@@ -83,9 +80,7 @@ def _submitting(
     return _by_the_first(own, do(text, Submit(avoid=tuple(avoid), gang=gang)))
 
 
-def _assigning(
-    own: Mapping[PodUid, Decision], waiting: Sequence[Member], context: GangContext
-) -> dict[PodUid, Decision]:
+def _assigning(own: Answers, waiting: Sequence[Member], context: GangContext) -> Answers:
     """Assign all together; cancel a placeholder that not all of them can use."""
     gang = context.gang
     if gang.is_complete:
@@ -100,9 +95,7 @@ def _assigning(
     return _by_the_first(own, do(text, cancel_of(job, OwnCause.UNUSED)))
 
 
-def _joining(
-    own: Mapping[PodUid, Decision], waiting: Sequence[Member], context: GangContext
-) -> dict[PodUid, Decision]:
+def _joining(own: Answers, waiting: Sequence[Member], context: GangContext) -> Answers:
     """Assign once all are in the placeholder's identity; no newcomer cancels a running one.
 
     One that finds no room, or whose pin is refused, says why. Its slot is not kept for ever
@@ -185,7 +178,7 @@ def _missing(gang: Workload) -> str:
 
 def _tell_incomplete(
     waiting: Sequence[Member], context: GangContext, within: timedelta | None = None
-) -> dict[PodUid, Decision]:
+) -> Answers:
     """Hold nothing for an incomplete gang; after a while its members report what is missing.
 
     Only the first reports how many exist: its count changes with every pod that comes or goes,
@@ -216,13 +209,13 @@ def _tell_incomplete(
     }
 
 
-def _by_the_first(own: Mapping[PodUid, Decision], decision: Decision) -> dict[PodUid, Decision]:
+def _by_the_first(own: Answers, decision: Decision) -> Answers:
     answers = dict.fromkeys(own, wait(f"the first of the gang does it: {decision.reason}"))
     answers[next(iter(own))] = decision
     return answers
 
 
-def _held(own: Mapping[PodUid, Decision], kind: type, why: str) -> dict[PodUid, Decision]:
+def _held(own: Answers, kind: type, why: str) -> Answers:
     return {
         uid: wait(why, retry=_SOON) if has(decision, kind) else decision
         for uid, decision in own.items()

@@ -171,9 +171,7 @@ _RESOURCES: Mapping[str, str] = MappingProxyType(
 
 def explain(reason: str) -> Explanation | None:
     """Explain a reason as `reasons.condition_reason` names it; None if it is unknown."""
-    if known := EXPLANATIONS.get(reason):
-        return known
-    return _limit(reason)
+    return EXPLANATIONS.get(reason) or _limit(reason)
 
 
 def _limit(reason: str) -> Explanation | None:
@@ -188,10 +186,8 @@ def _limit(reason: str) -> Explanation | None:
     limit = f"{resource} minutes" if parts["minutes"] else resource
     match parts["kind"], parts["per"]:
         case "Min", _:
-            words, step = (
-                f"it asks for less than the {limit} minimum of its {owner}",
-                "ask for more",
-            )
+            words = f"it asks for less than the {limit} minimum of its {owner}"
+            step = "ask for more"
         case _, "Job" | "Node" as one:
             words = f"it asks for more than the {limit} limit of its {owner} for one {one.lower()}"
             step = "ask for less"
