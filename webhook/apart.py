@@ -29,11 +29,7 @@ class BusyError(Exception):
 class ReviewThread:
     """Runs slow reviews on one thread, with a bound on how long and how many may wait."""
 
-    def __init__(
-        self, *, longest_wait_s: float = LONGEST_WAIT_S, most_bytes: int = MOST_BYTES
-    ) -> None:
-        self._longest_wait_s = longest_wait_s
-        self._most_bytes = most_bytes
+    def __init__(self) -> None:
         self._turn = asyncio.Lock()
         self._bytes = 0
         """Size of the waiting objects and of the one under review."""
@@ -48,9 +44,9 @@ class ReviewThread:
             MalformedObjectError: The object is not of its kind.
         """
         size = len(review.document)
-        if self._bytes + size > self._most_bytes:
+        if self._bytes + size > MOST_BYTES:
             raise BusyError(
-                f"too many SlurmJobs are waiting for review ({self._bytes} bytes, at most {self._most_bytes}): create"
+                f"too many SlurmJobs are waiting for review ({self._bytes} bytes, at most {MOST_BYTES}): create"
                 " it again in a few seconds"
             )
         self._bytes += size
@@ -61,11 +57,11 @@ class ReviewThread:
 
     async def _in_turn(self, method: ReviewMethod, review: Review) -> ReviewResult:
         try:
-            async with asyncio.timeout(self._longest_wait_s):
+            async with asyncio.timeout(LONGEST_WAIT_S):
                 await self._turn.acquire()
         except TimeoutError:
             raise BusyError(
-                f"too many SlurmJobs are waiting for review: its turn did not come within {self._longest_wait_s:g} s;"
+                f"too many SlurmJobs are waiting for review: its turn did not come within {LONGEST_WAIT_S:g} s;"
                 " create it again in a few seconds"
             ) from None
         try:

@@ -36,11 +36,6 @@ class _NodeSelector(_Struct):
     node_selector_terms: list[_NodeTerm] | None = None
 
 
-class _NodeTerms(_Struct):
-    required_during_scheduling_ignored_during_execution: msgspec.Raw = msgspec.Raw()
-    preferred_during_scheduling_ignored_during_execution: msgspec.Raw = msgspec.Raw()
-
-
 class _Expression(_Struct):
     key: str = ""
 
@@ -55,7 +50,7 @@ class _PodTerm(_Struct):
     label_selector: _Selector | None = None
 
 
-class _PodTerms(_Struct):
+class _Terms(_Struct):
     required_during_scheduling_ignored_during_execution: msgspec.Raw = msgspec.Raw()
     preferred_during_scheduling_ignored_during_execution: msgspec.Raw = msgspec.Raw()
 
@@ -63,9 +58,9 @@ class _PodTerms(_Struct):
 class Affinity(_Struct):
     """`core/v1 Affinity`."""
 
-    node_affinity: _NodeTerms = msgspec.field(default_factory=_NodeTerms)
-    pod_affinity: _PodTerms = msgspec.field(default_factory=_PodTerms)
-    pod_anti_affinity: _PodTerms = msgspec.field(default_factory=_PodTerms)
+    node_affinity: _Terms = msgspec.field(default_factory=_Terms)
+    pod_affinity: _Terms = msgspec.field(default_factory=_Terms)
+    pod_anti_affinity: _Terms = msgspec.field(default_factory=_Terms)
 
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -140,7 +135,7 @@ def pod_terms(affinity: Affinity) -> Iterator[PodAffinityTerm]:
 
 def preferences(affinity: Affinity) -> tuple[str, ...]:
     """Return the paths in the spec that only rank nodes."""
-    kinds: dict[str, _NodeTerms | _PodTerms] = {
+    kinds = {
         "nodeAffinity": affinity.node_affinity,
         "podAffinity": affinity.pod_affinity,
         "podAntiAffinity": affinity.pod_anti_affinity,
@@ -157,7 +152,7 @@ def is_set(field: msgspec.Raw) -> bool:
     return bytes(field) not in (b"", b"null", b"[]")
 
 
-def _required(kind: str, terms: _PodTerms) -> Iterator[PodAffinityTerm]:
+def _required(kind: str, terms: _Terms) -> Iterator[PodAffinityTerm]:
     required = terms.required_during_scheduling_ignored_during_execution
     for term in _pod_terms[kind].read(required, absent=[], too_long=_TOO_MANY_POD_TERMS):
         selector = term.label_selector or _Selector()

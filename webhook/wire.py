@@ -76,9 +76,17 @@ class _FieldsEntry(_Struct):
     operation: str = ""
 
 
-class _Metadata(_Struct):
+class _NameMetadata(_Struct):
     name: str = ""
     generate_name: str = ""
+
+    @property
+    def called(self) -> str:
+        """The name, or the beginning of the one that the API server is about to make."""
+        return self.name or f"{self.generate_name}…"
+
+
+class _Metadata(_NameMetadata):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: list[_Owner] = []
@@ -140,11 +148,6 @@ class _Pod(_Struct):
     spec: _Spec
 
 
-class _NameMetadata(_Struct):
-    name: str = ""
-    generate_name: str = ""
-
-
 class _ObjectName(_Struct):
     metadata: _NameMetadata = msgspec.field(default_factory=_NameMetadata)
 
@@ -201,10 +204,9 @@ def read(body: bytes) -> Review:
 def name(review: Review) -> str:
     """Return the object's name for messages; "?" if it cannot be read."""
     try:
-        metadata = _named.decode(review.document).metadata
+        return shortened(_named.decode(review.document).metadata.called, 253)
     except (ValueError, RecursionError):
         return "?"
-    return shortened(metadata.name or f"{metadata.generate_name}…", 253)
 
 
 def draft(review: Review, *, most_bytes: int = LARGEST_OBJECT_BYTES) -> Draft:
@@ -243,7 +245,7 @@ def _draft(pod: _Pod, review: Review) -> Draft:
     tolerations = placing.tolerations(spec.tolerations)
     fields = _managed_fields.decode(meta.managed_fields or b"null")
     return Draft(
-        name=meta.name or f"{meta.generate_name}…",
+        name=meta.called,
         namespace=review.namespace,
         requester=review.requester,
         labels=meta.labels,

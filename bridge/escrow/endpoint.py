@@ -7,7 +7,6 @@ end is answered at once.
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Protocol
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from bridge.escrow.job_hints import JobHints
 from bridge.escrow.tokens import Tokens
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.process.serve import BodyLimit
@@ -34,16 +34,6 @@ UntilFree = Callable[[JobId], Awaitable[str]]
 """Waits a limited time until a job may be launched; returns why it may not yet, or ""."""
 
 
-class HintReceiver(Protocol):
-    """Receives hints about jobs; they have an effect while the process leads."""
-
-    def started(self, job_id: JobId) -> None:
-        """Take the hint that slurmctld has given a job its nodes."""
-
-    def ended(self, job_id: JobId) -> None:
-        """Take the hint that a job has ended."""
-
-
 class _Message(Struct, frozen=True):
     job: int
 
@@ -53,7 +43,7 @@ def create(
     tokens: Tokens,
     until_free: UntilFree,
     note: Callable[[], Awaitable[None]],
-    hints: HintReceiver,
+    hints: JobHints,
     metrics: Metrics,
 ) -> ASGIApp:
     """Build the ASGI application.

@@ -5,9 +5,8 @@ for missing placeholders of live pods. slurmdbd returns several jobs for an id i
 its state; since v0.0.45 their SLUIDs tell them apart.
 """
 
-from datetime import UTC, datetime
-
 from bridge.domain.lifecycle.evidence import AccountingRecord, Numbering
+from bridge.slurm import decode
 from slurmclient.errors import Malformed
 from slurmruntime.slurm import wire
 from slurmruntime.slurm.client import SlurmClient
@@ -29,7 +28,17 @@ async def record(
     if answer.jobs is None:
         raise Malformed("accounting.job", "the response has no list of jobs")
     matches = [job for job in answer.jobs if sluid is None or job.sluid in ("", sluid)]
-    return _record(matches[0]) if len(matches) == 1 else None
+    if len(matches) != 1:
+        return None
+    (wired,) = matches
+    return AccountingRecord(
+        states=frozenset(wired.state.current),
+        started_at=decode.unix_moment(wired.time.start),
+        ended_at=decode.unix_moment(wired.time.end),
+        ended_by=wired.kill_request_user,
+        says_time_limit=wired.time.limit.set or wired.time.limit.infinite,
+        time_limit_min=None if wired.time.limit.infinite else wired.time.limit.positive,
+    )
 
 
 async def backlog(client: SlurmClient) -> int:
@@ -53,18 +62,3 @@ async def numbering(client: SlurmClient) -> Numbering:
     if next_id is None or not last_id:
         raise Malformed("conf", "the response does not give the range of job ids")
     return Numbering(next_id=JobId(next_id), last_id=JobId(last_id))
-
-
-def _record(wired: wire.AccountingRecord) -> AccountingRecord:
-    return AccountingRecord(
-        states=frozenset(wired.state.current),
-        started_at=_moment(wired.time.start),
-        ended_at=_moment(wired.time.end),
-        ended_by=wired.kill_request_user,
-        says_time_limit=wired.time.limit.set or wired.time.limit.infinite,
-        time_limit_min=None if wired.time.limit.infinite else wired.time.limit.positive,
-    )
-
-
-def _moment(seconds: int) -> datetime | None:
-    return datetime.fromtimestamp(seconds, UTC) if seconds else None

@@ -24,11 +24,11 @@ from typing import Final
 from typing_extensions import override
 
 from bridge.domain.lifecycle.actions import Outcome
-from bridge.slurm.jobs import Ending
+from bridge.slurm.jobs import ENDINGS, Ending
 from slurmclient import Tls
 from slurmclient.errors import InStandby, LostReply, Malformed, Unauthorized, Unavailable, classify
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.slurm.errors import ALREADY_DONE, AUTHENTICATION, IN_STANDBY, INVALID_JOB_ID
+from slurmruntime.slurm.errors import AUTHENTICATION, IN_STANDBY
 from slurmruntime.values.ids import JobId, Sluid
 
 REQUEST_COMPLETE_JOB_ALLOCATION: Final = 5017
@@ -140,7 +140,11 @@ async def complete(
             if (renewed := await client.token.token(refused=token)) == token:
                 raise
             code = await controllers.ask(message(protocol, renewed, job_id, outcome, sluid))
-        return _ending(code, job_id)
+        if (ending := ENDINGS.get(code)) is not None:
+            return ending
+        raise classify(OPERATION, None, code)(
+            OPERATION, f"slurmctld refuses to end job {job_id}", error_number=code
+        )
 
 
 def wait_status(outcome: Outcome) -> int:
@@ -260,20 +264,6 @@ def _worst(failures: Sequence[Unavailable | Malformed]) -> Unavailable | Malform
     return kind(
         OPERATION, "; ".join(failure.words for failure in failures), error_number=worst.error_number
     )
-
-
-def _ending(code: int, job_id: JobId) -> Ending:
-    match code:
-        case 0:
-            return Ending.ENDED
-        case number if number == ALREADY_DONE:
-            return Ending.ALREADY_ENDED
-        case number if number == INVALID_JOB_ID:
-            return Ending.NO_SUCH_JOB
-        case number:
-            raise classify(OPERATION, None, number)(
-                OPERATION, f"slurmctld refuses to end job {job_id}", error_number=number
-            )
 
 
 def _text(text: str) -> bytes:

@@ -277,10 +277,9 @@ def node(wired: wire.Node) -> SlurmNodeFacts:
 
 def moment(number: wire.Number) -> datetime | None:
     """Convert a Unix time; None for 0, "not set" and times after the year 9999."""
-    seconds = number.positive
-    return None if seconds is None else unix_moment(seconds)
+    return unix_moment(number.positive or 0)
 
 
 def unix_moment(seconds: int) -> datetime | None:
-    """Convert a Unix time; None for times after the year 9999."""
-    return None if seconds > granted.LAST_S else datetime.fromtimestamp(seconds, UTC)
+    """Convert a Unix time; None for 0, and for times after the year 9999."""
+    return datetime.fromtimestamp(seconds, UTC) if 0 < seconds <= granted.LAST_S else None

@@ -8,6 +8,7 @@ that has the id, read just before (`records`).
 import enum
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from bridge.domain.model import identities
 from bridge.domain.model.batch import BatchJob
@@ -36,6 +37,14 @@ class Ending(enum.Enum):
     """It never existed, ended and was purged, or was lost in a crash; Slurm does not know which."""
 
 
+ENDINGS: Final = {
+    0: Ending.ENDED,
+    ALREADY_DONE: Ending.ALREADY_ENDED,
+    INVALID_JOB_ID: Ending.NO_SUCH_JOB,
+}
+"""By Slurm's error number; any other is a refusal."""
+
+
 async def submit(client: SlurmClient, spec: PlaceholderSpec) -> JobId:
     """Submit a placeholder.
 
@@ -57,7 +66,7 @@ async def job(
         SlurmError: it could not be read.
     """
     read = await records.read(client, id_, sluid=sluid, detail=in_detail)
-    if decoding.is_marked(own := records.of(id_, read)):
+    if decoding.is_marked(own := records.of(id_, read).value):
         return decoding.foreign(own)
     return await _placeholder(client, id_, read, in_detail=in_detail)
 
@@ -77,7 +86,7 @@ async def marked_job(
     """
     read = await records.read(client, id_, sluid=sluid, detail=in_detail, alone=alone)
     own = records.of(id_, read)
-    if decoding.is_marked(own):
+    if decoding.is_marked(own.value):
         return decoding.job(id_, [record.raw for record in read])
     placeholder = await _placeholder(client, id_, read, in_detail=in_detail)
     if isinstance(placeholder, ForeignJob):
@@ -147,32 +156,25 @@ async def cancel(client: SlurmClient, id_: JobId, *, sluid: Sluid | None = None)
         answer=wire.KillAnswer,
         is_repeatable=True,
     )
-    for status in answer.status or ():
-        match status.error.code:
-            case 0:
-                continue
-            case code if code == ALREADY_DONE:
-                return Ending.ALREADY_ENDED
-            case code if code == INVALID_JOB_ID:
-                return Ending.NO_SUCH_JOB
-            case code:
-                raise Declined(
-                    "job.cancel", f"job {id_}: {status.error.message}", error_number=code
-                )
+    for error in (status.error for status in answer.status or ()):
+        ending = ENDINGS.get(error.code)
+        if ending is None:
+            raise Declined("job.cancel", f"job {id_}: {error.message}", error_number=error.code)
+        if ending is not Ending.ENDED:
+            return ending
     return Ending.ENDED
 
 
 async def cancel_named(
     client: SlurmClient, job_id: JobId, sluid: Sluid | None, workload: WorkloadKey
-) -> Ending:
+) -> None:
     """Cancel a placeholder if its id is still that job's; before Slurm 25.11, still this workload's.
 
     Raises:
         SlurmError: it may not have been cancelled; repeating is harmless.
     """
-    if sluid is None and await verified(client, job_id, workload) is None:
-        return Ending.NO_SUCH_JOB
-    return await cancel(client, job_id, sluid=sluid)
+    if sluid is not None or await verified(client, job_id, workload) is not None:
+        await cancel(client, job_id, sluid=sluid)
 
 
 async def cancel_for(

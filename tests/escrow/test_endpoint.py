@@ -34,7 +34,7 @@ class Hall:
             tokens=Tokens(str(self.token_file)),
             until_free=self.until_free,
             note=self.note,
-            hints=self,
+            hints=self,  # type: ignore[arg-type]  # all that is called
             metrics=self.metrics,
         )
 

@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from bridge.domain.model import batch, identities
@@ -12,9 +13,9 @@ from bridge.slurm import decode
 from bridge.slurm.decode import EXTERNAL_JOB, ForeignJob
 from slurmclient.errors import Malformed
 from slurmclient.wire import reading
-from slurmclient.wire.reading import DecodeResult, Unreadable
+from slurmclient.wire.reading import Unreadable
 from slurmruntime.slurm import wire
-from slurmruntime.values.ids import ClusterId, JobId, Sluid, WorkloadKey
+from slurmruntime.values.ids import JobId, Sluid
 
 _REQUEUED: Final = frozenset({"REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT"})
 """Slurm runs the job again, with the same id: whatever its base state, it has not ended."""
@@ -33,15 +34,13 @@ _NO_NODES: Final = "None assigned"
 """slurmdbd's text for a job that never had nodes."""
 
 
-def is_marked(read: DecodeResult[wire.Job]) -> bool:
+def is_marked(wired: wire.Job) -> bool:
     """Check whether a job may be a SlurmJob's; a placeholder never is."""
-    wired = read.value
     return EXTERNAL_JOB not in wired.flags and f'"{BATCH_MARK}"' in wired.admin_comment
 
 
-def foreign(read: DecodeResult[wire.Job]) -> ForeignJob:
+def foreign(wired: wire.Job | wire.BatchRecord) -> ForeignJob:
     """Return the job as it is for readers of placeholders: a foreign one."""
-    wired = read.value
     sluid = Sluid(wired.step_id.sluid) if wired.step_id.sluid else None
     return ForeignJob(id=JobId(wired.job_id), sluid=sluid)
 
@@ -62,16 +61,19 @@ def job(id_: JobId, records: Sequence[bytes]) -> BatchJob | ForeignJob:
     own = next((record for record in read if record.job_id == id_), None)
     if own is None:
         raise Malformed("job.get", f"the response does not contain job {id_}")
-    foreign_job = ForeignJob(
-        id=JobId(own.job_id), sluid=Sluid(own.step_id.sluid) if own.step_id.sluid else None
-    )
-    mark = _mark(foreign_job, own.admin_comment)
-    if not isinstance(mark, BatchMark):
-        return mark
+    foreign_job = foreign(own)
+    try:
+        mark = batch.decode(own.admin_comment)
+    except identities.UnreadableIdentityError as error:
+        cluster, key = error.cluster, error.workload
+        return replace(foreign_job, unreadable=str(error), cluster=cluster, workload=key)
+    if mark is None:
+        return foreign_job
     try:
         return _job(foreign_job, own, phase_of(frozenset(own.job_state)), mark=mark)
     except ValueError as error:
-        return _set_aside(foreign_job, str(error), mark.cluster, mark.key)
+        cluster, key = mark.cluster, mark.key
+        return replace(foreign_job, unreadable=str(error), cluster=cluster, workload=key)
 
 
 def array_of(raw: bytes) -> JobId | None:
@@ -103,7 +105,7 @@ def accounted(records: Sequence[wire.BatchAccountingRecord], mark: BatchMark) ->
         phase=JobPhase.ENDED,
         mark=mark,
         state=",".join(first.state.current),
-        end=_worst([end for end in ends if end]),
+        end=next((end for end in ends if end is not JobEnd.COMPLETED), JobEnd.COMPLETED),
         exit_code=max(code for code, _ in codes),
         signal=max(signal for _, signal in codes),
         step_exit_code=max(_code(record.derived_exit_code)[0] for record in records),
@@ -116,9 +118,9 @@ def accounted(records: Sequence[wire.BatchAccountingRecord], mark: BatchMark) ->
         directory=first.working_directory,
         stdout=first.stdout_expanded,
         stderr=first.stderr_expanded,
-        submitted_at=decode.moment(_number(first.time.submission)),
-        started_at=decode.moment(_number(first.time.start)),
-        ended_at=decode.moment(_number(max(record.time.end for record in records))),
+        submitted_at=decode.unix_moment(first.time.submission),
+        started_at=decode.unix_moment(first.time.start),
+        ended_at=decode.unix_moment(max(record.time.end for record in records)),
         array=_accounted_tasks(records, ends) if first.array.job_id else None,
     )
 
@@ -135,10 +137,6 @@ def _accounted_tasks(
     return ArrayTally(succeeded=succeeded, failed=tuple(sorted(failed)), is_record=True)
 
 
-def _number(value: int) -> wire.Number:
-    return wire.Number(set=True, number=value)
-
-
 def phase_of(states: frozenset[str]) -> JobPhase:
     """Return the phase of a batch job for a base state and its flags.
 
@@ -152,19 +150,6 @@ def _record(id_: JobId, raw: bytes) -> wire.BatchRecord:
     if isinstance(read, Unreadable):
         raise Malformed("job.get", f"job {id_}: {read.why}")
     return read.value
-
-
-def _mark(job: ForeignJob, comment: str) -> BatchMark | ForeignJob:
-    try:
-        return batch.decode(comment) or job
-    except identities.UnreadableIdentityError as error:
-        return _set_aside(job, str(error), error.cluster, error.workload)
-
-
-def _set_aside(
-    job: ForeignJob, why: str, cluster: ClusterId | None, key: WorkloadKey | None
-) -> ForeignJob:
-    return ForeignJob(id=job.id, sluid=job.sluid, unreadable=why, cluster=cluster, workload=key)
 
 
 def _job(
@@ -214,10 +199,6 @@ def _of_tasks(record: wire.BatchRecord, states: frozenset[str]) -> frozenset[str
     task = record.array_task_id
     tasks = [int(task.number)] if task.set else task_numbers(record.array_task_string)
     return frozenset(f"{number}:{state}" for number in tasks for state in states)
-
-
-def _worst(ends: Sequence[JobEnd]) -> JobEnd | None:
-    return next((end for end in ends if end is not JobEnd.COMPLETED), next(iter(ends), None))
 
 
 def _code(wired: wire.ExitCode) -> tuple[int, int]:
