@@ -199,13 +199,11 @@ def deadlines(settings: Settings) -> Deadlines:
 
 def build_bridged_nodes(term: Leadership, questions: Questions) -> BridgedNodes:
     """Build the view of the nodes of both systems."""
-    program, mirror = term.program, term.mirror
+    program = term.program
     return BridgedNodes(
         program.slurm,
         cluster=program.cluster,
-        pods=mirror.pods,
-        kube_nodes=mirror.kube_nodes,
-        bound=mirror.bound,
+        mirror=term.mirror,
         placeholders=term.placeholders,
         gpu_resources=program.settings.controllers.gpu_resources,
         resources=request_defaults.counted_as(program.settings),
@@ -261,7 +259,6 @@ def build_devices(
     giver = Devices(
         known,
         program.slurm,
-        claims=mirror.claims,
         slices=mirror.slices,
         kube_nodes=mirror.kube_nodes,
         profiles=read,

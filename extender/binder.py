@@ -67,7 +67,7 @@ class Binder(Keys[PodUid]):
         self._last_check = last_check
         watches = [Watch(pods, self._waiting)]
         if claims is not None:
-            watches.append(Watch(claims, self._reserving))
+            watches.append(Watch(claims.all, self._reserving))
         self._controller = Controller(
             "bindings", self.reconcile, watches, process=process, keys=self
         )

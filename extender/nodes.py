@@ -9,17 +9,17 @@ from bridge.domain.lifecycle.decision import Fit
 from bridge.domain.model import hybrid
 from bridge.domain.model.hybrid import HybridRule
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.pods import NOBODY, BoundPod, Neighbours, Pod
+from bridge.domain.model.pods import NOBODY, Neighbours, Pod
 from bridge.domain.nodes import vacating
 from bridge.domain.request import candidates, fit
 from bridge.domain.request.candidates import Pool
 from bridge.domain.request.fit import KubeLimits
 from bridge.escrow.questions import Questions
+from bridge.reconcile.informers import Mirror
 from bridge.reconcile.nodes import KubeNodes, bound_to, taken_by
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import nodes as slurm_nodes
 from slurmclient.errors import SlurmError
-from slurmruntime.kube.cache import Cache
 from slurmruntime.model import nodes
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
 from slurmruntime.process.clock import Clock, pause
@@ -57,9 +57,7 @@ class BridgedNodes:
         slurm: SlurmClient,
         *,
         cluster: ClusterId,
-        pods: Cache[Pod],
-        kube_nodes: Cache[KubeNodeFacts],
-        bound: Cache[BoundPod],
+        mirror: Mirror,
         placeholders: Placeholders,
         gpu_resources: Mapping[str, str],
         resources: Mapping[str, str],
@@ -77,11 +75,11 @@ class BridgedNodes:
         self._slurm = slurm
         self._cluster = cluster
         self._placeholders = placeholders
-        self._kube_nodes = kube_nodes
+        self._kube_nodes = mirror.kube_nodes
         self._clock = clock
-        self._bound_on = bound.index(bound_to)
-        self._ours_on = pods.index(taken_by)
-        self.by_name = KubeNodes(kube_nodes)
+        self._bound_on = mirror.bound.index(bound_to)
+        self._ours_on = mirror.pods.index(taken_by)
+        self.by_name = KubeNodes(mirror.kube_nodes)
         self._gpu_resources = gpu_resources
         self._resources = resources
         self._milli_per_cpu = milli_per_cpu
@@ -100,7 +98,7 @@ class BridgedNodes:
         self._records: Mapping[SlurmNode, SlurmNodeFacts] = {}
         """Bridged nodes as of the last list."""
         self._on_edited: Callable[[], None] = lambda: None
-        kube_nodes.subscribe(self._edited)
+        mirror.kube_nodes.subscribe(self._edited)
 
     def on_edit(self, on_edited: Callable[[], None]) -> None:
         """Set the callback for when a node is added, removed, edited, or registered in Slurm."""

@@ -68,7 +68,6 @@ class Devices:
         known: KnownClaims,
         slurm: SlurmClient,
         *,
-        claims: Cache[ResourceClaim],
         slices: Cache[ResourceSlice],
         kube_nodes: Cache[KubeNodeFacts],
         profiles: Profiles,
@@ -77,12 +76,10 @@ class Devices:
         clock: Clock,
         wake: Callable[[PodUid], None],
     ) -> None:
-        """claims: all of the cluster; their devices are taken."""
         self._claims = known.api
         self._known = known
         self._slurm = slurm
-        self._all_claims = claims
-        self._in_pool = claims.index(lambda claim: {device.pool for device in claim.devices})
+        self._in_pool = known.all.index(lambda claim: {device.pool for device in claim.devices})
         self._slices_of = slices.index(lambda slice_: [slice_.node] if slice_.node else [])
         self._kube_nodes = kube_nodes
         self._profiles = profiles
@@ -96,7 +93,7 @@ class Devices:
         self._reserved = Reservations()
         self._listing = asyncio.Lock()
         self._has_listed = False
-        claims.subscribe(self._on_changed)
+        known.all.subscribe(self._on_changed)
         slices.subscribe(self._on_published)
 
     async def give(self, pod: Pod, action: Assign, job: SlurmJob | None) -> None:
@@ -273,7 +270,7 @@ class Devices:
             self._hold(as_allocated(gift), now)
 
     def _hold(self, claim: ResourceClaim, now: float) -> None:
-        cached = self._all_claims.get(claim.uid)
+        cached = self._known.all.get(claim.uid)
         self._reserved.hold(claim, now=now)
         if cached is not None:
             self._reserved.shown(cached)
@@ -344,5 +341,5 @@ class Devices:
         )
 
     def _observe(self, before: ResourceClaim, after: ResourceClaim) -> ResourceClaim:
-        self._all_claims.observe(after.for_cache, base=before.resource_version)
+        self._known.all.observe(after.for_cache, base=before.resource_version)
         return after

@@ -26,8 +26,8 @@ class KnownClaims:
     ) -> None:
         self.api = claims
         """Reads and writes claims."""
-        self.subscribe = all_claims.subscribe
-        """Calls back for every claim, then for every change."""
+        self.all = all_claims
+        """All claims of the cluster, as far as the watch shows them."""
         self._by_name = all_claims.index(lambda claim: [f"{claim.namespace}/{claim.name}"])
         self._by_pod = all_claims.index(
             lambda claim: [claim.made_for[0]] if claim.made_for[0] else []

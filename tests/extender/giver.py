@@ -91,7 +91,6 @@ class Stage:
         self.devices = Devices(
             known,
             slurm,  # type: ignore[arg-type]  # all that is called
-            claims=self.everyone,
             slices=slices,
             kube_nodes=self.kube_nodes,
             profiles=its,

@@ -44,9 +44,7 @@ def bridged(
     return BridgedNodes(
         None,  # type: ignore[arg-type]  # Slurm is not asked
         cluster=placing.CLUSTER,
-        pods=ours,
-        kube_nodes=kube_nodes,
-        bound=Cache(BOUND_PODS),
+        mirror=SimpleNamespace(pods=ours, kube_nodes=kube_nodes, bound=Cache(BOUND_PODS)),  # type: ignore[arg-type]  # all that is asked
         placeholders=SimpleNamespace(job=lambda _: job),  # type: ignore[arg-type]  # all that is asked
         gpu_resources={"nvidia.com/gpu": "gpu"},
         resources={},

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -74,9 +75,11 @@ def bridged(
     return BridgedNodes(
         SlurmClient(slurm, token=TokenFile("nowhere"), connections=1, on_call=lambda *_: None),
         cluster=placing.CLUSTER,
-        pods=Cache(PODS),
-        kube_nodes=kube_nodes or known_to_kubernetes(),
-        bound=Cache(BOUND_PODS),
+        mirror=SimpleNamespace(  # type: ignore[arg-type]  # all that is asked
+            pods=Cache(PODS),
+            kube_nodes=kube_nodes or known_to_kubernetes(),
+            bound=Cache(BOUND_PODS),
+        ),
         placeholders=None,  # type: ignore[arg-type]  # of pods that are there
         gpu_resources={},
         resources={},

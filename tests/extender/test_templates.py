@@ -44,7 +44,6 @@ def tried(
         devices = Devices(
             known,
             None,  # type: ignore[arg-type]  # it is not asked
-            claims=Cache(CLAIMS),
             slices=Cache(SLICES),
             kube_nodes=Cache(NODES),
             profiles=its,
