@@ -28,7 +28,7 @@ from bridge.settings.schema import Settings
 from controllers.nodes.actuator import NodePeers
 from controllers.nodes.controller import NodeController
 from controllers.nodes.fillers import Fillers
-from controllers.nodes.gathering import Holdings, NodeCaches, Slices
+from controllers.nodes.gathering import Holdings, Slices
 from controllers.pods.breaker import Breaker
 from controllers.pods.evidence import EvidenceLookup
 from controllers.pods.losses import LossHandling
@@ -235,12 +235,8 @@ def build_node_controller(term: Leadership, holdings: Holdings) -> NodeControlle
             responder=program.responder,
             events=program.events,
         ),
-        NodeCaches(
-            kube_nodes=mirror.kube_nodes,
-            slices=Slices(mirror.slices, device_profiles),
-            pods=mirror.pods,
-            bound=mirror.bound,
-        ),
+        mirror,
+        Slices(mirror.slices, device_profiles),
         placeholders=term.placeholders,
         holdings=holdings,
         settings=node_settings(program),

@@ -23,10 +23,11 @@ from bridge.domain.nodes import registration
 from bridge.domain.nodes.decision import NodeFacts, NodePlan, NodeRefusal, NodeSettings
 from bridge.domain.observation import lingering
 from bridge.domain.observation.node_book import Unknown
+from bridge.reconcile.informers import Mirror
 from bridge.reconcile.nodes import KubeNodes, bound_to, taken_by
 from bridge.reconcile.placeholders import Placeholders
 from controllers.nodes.actuator import NodeActuator, NodePeers
-from controllers.nodes.gathering import Holdings, NodeCaches, NodeGatherer
+from controllers.nodes.gathering import Holdings, NodeGatherer, Slices
 from controllers.nodes.slurm import SlurmNodes
 from slurmruntime.leading.controller import Controller, Keys, Process, Watch
 from slurmruntime.model import nodes
@@ -54,7 +55,8 @@ class NodeController(Keys[SlurmNode]):
     def __init__(
         self,
         peers: NodePeers,
-        caches: NodeCaches,
+        mirror: Mirror,
+        slices: Slices,
         *,
         placeholders: Placeholders,
         holdings: Holdings,
@@ -63,21 +65,21 @@ class NodeController(Keys[SlurmNode]):
         process: Process,
     ) -> None:
         """interval_s: the interval between lists of Slurm's nodes."""
-        self._cache = caches.kube_nodes
-        self._kube_nodes = KubeNodes(caches.kube_nodes)
-        self._bound = caches.bound
-        self._slices = caches.slices
-        self._pods = caches.pods
-        self._others_on = caches.bound.index(bound_to)
+        self._cache = mirror.kube_nodes
+        self._kube_nodes = KubeNodes(mirror.kube_nodes)
+        self._bound = mirror.bound
+        self._slices = slices
+        self._pods = mirror.pods
+        self._others_on = mirror.bound.index(bound_to)
         self._settings = settings
         self._metrics = process.metrics
         self._controller = Controller(
             "nodes",
             self.reconcile,
             [
-                Watch(caches.kube_nodes, _changed),
-                Watch(caches.pods, self._of_pod),
-                Watch(caches.bound, self._of_other_pod),
+                Watch(mirror.kube_nodes, _changed),
+                Watch(mirror.pods, self._of_pod),
+                Watch(mirror.bound, self._of_other_pod),
             ],
             process=process,
             keys=self,
@@ -92,12 +94,13 @@ class NodeController(Keys[SlurmNode]):
             on_read=self._on_read,
         )
         self._actuator = NodeActuator(
-            peers, caches.kube_nodes, self._slurm_nodes, clock=process.clock
+            peers, mirror.kube_nodes, self._slurm_nodes, clock=process.clock
         )
         self.book = self._slurm_nodes.book
         """Slurm's nodes, as last read."""
         self._gatherer = NodeGatherer(
-            caches,
+            mirror,
+            slices,
             placeholders=placeholders,
             holdings=holdings,
             slurm=peers.slurm,
@@ -209,11 +212,6 @@ class NodeController(Keys[SlurmNode]):
             yield nodes.slurm_name(node)
 
     def _on_read(self) -> None:
-        self._count()
-        for name in self._gatherer.missing():
-            self._queue.add(name)
-
-    def _count(self) -> None:
         conditions = (
             node.condition(names.SLURM_STATE_CONDITION)
             for node in self._cache.values()
@@ -224,6 +222,8 @@ class NodeController(Keys[SlurmNode]):
         wanted = [node.name for node in self._cache.values() if nodes.is_wanted(node)]
         other_pods = (pod for name in wanted for pod in self._others_on.get(name))
         self._metrics.nodes.other_pods(others.count_by_namespace(other_pods))
+        for name in self._gatherer.missing():
+            self._queue.add(name)
 
 
 def _runs(pod: Pod | None) -> bool:

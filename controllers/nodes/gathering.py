@@ -4,7 +4,7 @@ Nothing is decided here, and Slurm is asked only for the jobs that name a node w
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from bridge.domain.lifecycle import outcome
@@ -15,7 +15,7 @@ from bridge.domain.model.claims import inventory, profiles
 from bridge.domain.model.claims.profiles import Profiles
 from bridge.domain.model.claims.values import ResourceSlice
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.pods import BoundPod, Pod
+from bridge.domain.model.pods import Pod
 from bridge.domain.nodes import hold as node_hold
 from bridge.domain.nodes import named, parking
 from bridge.domain.nodes.decision import Companion, NodeFacts, NodeRefusal
@@ -23,6 +23,7 @@ from bridge.domain.nodes.hold import Backing, Hold
 from bridge.domain.observation import lingering
 from bridge.domain.observation.node_book import NodeBook, Unknown
 from bridge.domain.observation.view import Evidence
+from bridge.reconcile.informers import Mirror
 from bridge.reconcile.nodes import KubeNodes, bound_to, taken_by
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
@@ -183,24 +184,13 @@ class Companions:
                 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeCaches:
-    """What is watched for nodes."""
-
-    kube_nodes: Cache[KubeNodeFacts]
-    slices: Slices
-    """Devices that drivers publish for nodes."""
-    pods: Cache[Pod]
-    bound: Cache[BoundPod]
-    """All other pods that have a node; a DaemonSet's pod is never ours."""
-
-
 class NodeGatherer:
     """Gathers the facts of one node at a time."""
 
     def __init__(
         self,
-        caches: NodeCaches,
+        mirror: Mirror,
+        slices: Slices,
         *,
         placeholders: Placeholders,
         holdings: Holdings,
@@ -209,17 +199,17 @@ class NodeGatherer:
         clock: Clock,
     ) -> None:
         """slurm: where jobs are read that name a node which leaves."""
-        self._kube_nodes = KubeNodes(caches.kube_nodes)
-        self._slices = caches.slices
-        self._ours_on = caches.pods.index(bound_to)
-        self._tenants_of = caches.pods.index(taken_by)
-        self._daemons_on = caches.bound.index(
+        self._kube_nodes = KubeNodes(mirror.kube_nodes)
+        self._slices = slices
+        self._ours_on = mirror.pods.index(bound_to)
+        self._tenants_of = mirror.pods.index(taken_by)
+        self._daemons_on = mirror.bound.index(  # a DaemonSet's pod is never ours
             lambda pod: [pod.kube_node] if pod.is_of_the_node else []
         )
         self._placeholders = placeholders
         self._holdings = holdings
         self._companions = Companions(
-            pods=caches.pods,
+            pods=mirror.pods,
             kube_nodes=self._kube_nodes,
             book=book,
             placeholders=placeholders,
