@@ -31,8 +31,7 @@ from controllers.nodes.fillers import Fillers
 from controllers.nodes.gathering import Holdings, Slices
 from controllers.pods.breaker import Breaker
 from controllers.pods.evidence import EvidenceLookup
-from controllers.pods.losses import LossHandling
-from controllers.pods.orphans import Orphans, OrphanSettings
+from controllers.pods.orphans import Orphans
 from controllers.pods.restoring import Restorer
 from controllers.pods.side import Endings, wake_with_nodes, watch_bindings
 from controllers.webhook.certificates import Certificates, CertificateSettings
@@ -149,8 +148,9 @@ async def control(
     breaker = build_breaker(term)
     lookup = EvidenceLookup(program.slurm, clock=program.clock, wake=term.wake)
     restorer = build_restorer(term, lookup)
-    losses = LossHandling(breaker=breaker, lookup=lookup, restorer=restorer)
-    holdings = Holdings(mirror.pods, term.placeholders, losses)
+    holdings = Holdings(
+        mirror.pods, term.placeholders, breaker=breaker, lookup=lookup, restorer=restorer
+    )
     nodes = build_node_controller(term, holdings)
     bindings = Bindings()
     watch_bindings(mirror, bindings, program.clock)
@@ -158,7 +158,9 @@ async def control(
     endings = Endings(
         kube_nodes,
         placeholders=term.placeholders,
-        losses=losses,
+        breaker=breaker,
+        lookup=lookup,
+        restorer=restorer,
         bindings=bindings,
         clock=program.clock,
         enqueue_node=nodes.enqueue,
@@ -253,11 +255,9 @@ def build_orphans(term: Leadership) -> Orphans:
         slurm=program.slurm,
         pods=term.mirror.pods,
         placeholders=term.placeholders,
-        settings=OrphanSettings(
-            cluster=program.cluster,
-            namespace=program.settings.kubernetes.namespace,
-            interval_s=program.tempo.orphans_s,
-        ),
+        cluster=program.cluster,
+        namespace=program.settings.kubernetes.namespace,
+        interval_s=program.tempo.orphans_s,
         process=program.process,
     )
     program.health.register("orphans", orphans.health)

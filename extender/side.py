@@ -7,14 +7,14 @@ deletion.
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+from bridge.domain.gang.decide import OpenCase
 from bridge.domain.lifecycle.actions import Cause
 from bridge.domain.lifecycle.decision import Facts
 from bridge.domain.lifecycle.rules import waiting
-from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.pods import NOBODY, Neighbours, Pod
+from bridge.domain.model.pods import Pod
 from bridge.domain.observation.binding import BindFailures
-from bridge.domain.observation.view import Past, View
+from bridge.domain.observation.view import Past
 from bridge.domain.workloads import claims, membership
 from bridge.domain.workloads.membership import Membership
 from bridge.reconcile.placeholders import Placeholders
@@ -104,27 +104,18 @@ class Placement:
         is_orderly = self._accession is Accession.ORDERLY
         return Past.HANDED_OVER if is_orderly else Past.IN_FLIGHT
 
-    def gather(
-        self,
-        pod: Pod,
-        view: View,
-        *,
-        key: WorkloadKey,
-        now: datetime,
-        since: datetime,
-        seat: Seat | None = None,
-        beside: Neighbours = NOBODY,
-    ) -> Facts:
+    def gather(self, case: OpenCase, *, key: WorkloadKey, now: datetime) -> Facts:
         """Gather whether the pod fits on the node that Slurm chose, if any, and whether Slurm granted enough."""
+        pod, view, seat = case.pod, case.view, case.seat
         running = [job for job in view.live if job.phase is JobPhase.RUNNING and job.nodes]
         slurm_node = seat.node if seat else running[0].nodes[0] if running else None
         kube_node = self._bridged.by_name.behind(slurm_node) if slurm_node else None
-        answer = self._bridged.check(pod, running[0], kube_node, beside) if kube_node else None
+        answer = self._bridged.check(pod, running[0], kube_node, case.beside) if kube_node else None
         facts = Facts(
             pod=pod,
             view=view,
             now=now,
-            since=since,
+            since=case.since,
             kube_node=kube_node,
             fit=answer.fit if answer else None,
             fit_text=answer.text if answer else "",

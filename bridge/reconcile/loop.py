@@ -156,8 +156,10 @@ class PodLoop(Keys[WorkloadKey]):
             topology=self._side.nodes.topology,
             read_again=self._joined,
         )
-        self._read_again(key, plan)
-        facts = {look.pod.uid: self._gather(look, key, now) for look in plan.open_cases}
+        for newcomer, job_id in plan.unread:
+            self._joined.add(newcomer)
+            self._read(key, job_id)
+        facts = {case.pod.uid: self._gather(case, key, now) for case in plan.open_cases}
         kube_nodes = {
             slurm_node: kube_node
             for slurm_node in plan.nodes
@@ -198,22 +200,9 @@ class PodLoop(Keys[WorkloadKey]):
         view = self._placeholders.view(pod, key, claims.of(pod))
         return Observation(view, self._situations.since(pod, view, now))
 
-    def _gather(self, look: OpenCase, key: WorkloadKey, now: datetime) -> Facts:
-        facts = self._side.facts.gather(
-            look.pod,
-            look.view,
-            key=key,
-            now=now,
-            since=look.since,
-            seat=look.seat,
-            beside=look.beside,
-        )
-        return replace(facts, pin_refusal=self._pins.get(look.pod.uid))
-
-    def _read_again(self, key: WorkloadKey, plan: Plan) -> None:
-        for pod, job_id in plan.unread:
-            self._joined.add(pod)
-            self._read(key, job_id)
+    def _gather(self, case: OpenCase, key: WorkloadKey, now: datetime) -> Facts:
+        facts = self._side.facts.gather(case, key=key, now=now)
+        return replace(facts, pin_refusal=self._pins.get(case.pod.uid))
 
     def _read(self, key: WorkloadKey, job_id: JobId) -> None:
         """Have a placeholder read again; its workload waits for that."""

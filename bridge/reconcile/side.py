@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from bridge.domain.gang.decide import OpenCase
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Facts
-from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.pods import NOBODY, Neighbours, Pod
-from bridge.domain.observation.view import Past, View
+from bridge.domain.model.pods import Pod
+from bridge.domain.observation.view import Past
 from bridge.domain.workloads.membership import Membership
 from bridge.reconcile.nodes import KubeNodes
 from slurmruntime.model.objects import KubeObject
@@ -21,26 +21,8 @@ class PodFacts(Protocol):
     def past(self, pod: Pod) -> Past:
         """Return whether another process may have a write for this pod in flight."""
 
-    def gather(
-        self,
-        pod: Pod,
-        view: View,
-        *,
-        key: WorkloadKey,
-        now: datetime,
-        since: datetime,
-        seat: Seat | None = None,
-        beside: Neighbours = NOBODY,
-    ) -> Facts:
-        """Gather everything the decision needs.
-
-        Args:
-            view: the pod's placeholders as known.
-            key: the workload's.
-            since: when the pod was first seen in its situation.
-            seat: a gang member's place in the allocation, while it waits for its node.
-            beside: members that get the same node at the same time.
-        """
+    def gather(self, case: OpenCase, *, key: WorkloadKey, now: datetime) -> Facts:
+        """Gather everything the decision needs; key: the workload's."""
 
     def forget_pod(self, uid: PodUid) -> None:
         """Forget a pod that is gone or belongs to the other program."""

@@ -28,7 +28,9 @@ from bridge.reconcile.nodes import KubeNodes, bound_to, taken_by
 from bridge.reconcile.placeholders import Placeholders
 from bridge.slurm import jobs
 from bridge.slurm.snapshot import Snapshot
-from controllers.pods.losses import LossHandling
+from controllers.pods.breaker import Breaker
+from controllers.pods.evidence import EvidenceLookup
+from controllers.pods.restoring import Restorer
 from slurmruntime.kube.cache import Cache
 from slurmruntime.model import nodes
 from slurmruntime.model.nodes import KubeNodeFacts, SlurmNodeFacts
@@ -78,12 +80,20 @@ class Holdings:
     A hold keeps other jobs off while placeholders are restored, and while pods run without one.
     """
 
-    def __init__(self, pods: Cache[Pod], placeholders: Placeholders, losses: LossHandling) -> None:
+    def __init__(
+        self,
+        pods: Cache[Pod],
+        placeholders: Placeholders,
+        *,
+        breaker: Breaker,
+        lookup: EvidenceLookup,
+        restorer: Restorer,
+    ) -> None:
         self._on = pods.index(taken_by)
         self._placeholders = placeholders
-        self._breaker = losses.breaker
-        self._lookup = losses.lookup
-        self._restorer = losses.restorer
+        self._breaker = breaker
+        self._lookup = lookup
+        self._restorer = restorer
 
     def hold(self, kube_node: KubeNodeFacts | None, slurm_node: SlurmNodeFacts | None) -> Hold:
         """Return whether Slurm holds a node for its pods.

@@ -10,7 +10,6 @@ slurm-bridge's own namespace.
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
@@ -42,18 +41,6 @@ _HOUR_S = 3600.0
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrphanSettings:
-    """Whose orphans are collected, and when."""
-
-    cluster: ClusterId
-    """Only its placeholders are considered."""
-    namespace: str
-    """slurm-bridge's own, which carries the operator's permission."""
-    interval_s: float
-    """Between checks; an orphan is cancelled if it still is one at the next check."""
-
-
 class Orphans:
     """The orphan collector of one term of leadership."""
 
@@ -64,16 +51,25 @@ class Orphans:
         slurm: SlurmClient,
         pods: Cache[Pod],
         placeholders: Placeholders,
-        settings: OrphanSettings,
+        cluster: ClusterId,
+        namespace: str,
+        interval_s: float,
         process: Process,
     ) -> None:
+        """Start without suspects.
+
+        Args:
+            cluster: only its placeholders are considered.
+            namespace: slurm-bridge's own, which carries the operator's permission.
+            interval_s: between checks; an orphan is cancelled if it still is one at the next check.
+        """
         self._kube = kube
         self._slurm = slurm
-        self._cluster = settings.cluster
-        self._namespace = settings.namespace
+        self._cluster = cluster
+        self._namespace = namespace
         self._pods = pods
         self._placeholders = placeholders
-        self._interval_s = settings.interval_s
+        self._interval_s = interval_s
         self._clock = process.clock
         self._metrics = process.metrics
         self._last = orphans.Judgement()

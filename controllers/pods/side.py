@@ -4,19 +4,21 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from bridge.domain.gang.decide import OpenCase
 from bridge.domain.lifecycle import released
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.decision import Facts
 from bridge.domain.lifecycle.table import Column, Row
-from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import JobPhase, SlurmJob
-from bridge.domain.model.pods import NOBODY, Neighbours, Pod
+from bridge.domain.model.pods import Pod
 from bridge.domain.observation.binding import Bindings
-from bridge.domain.observation.view import Past, View
+from bridge.domain.observation.view import Past
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.nodes import KubeNodes, bound_to
 from bridge.reconcile.placeholders import Placeholders
-from controllers.pods.losses import LossHandling
+from controllers.pods.breaker import Breaker
+from controllers.pods.evidence import EvidenceLookup
+from controllers.pods.restoring import Restorer
 from slurmruntime.model.nodes import KubeNodeFacts
 from slurmruntime.process.clock import Clock
 from slurmruntime.values.ids import KubeNode, PodUid, SlurmNode, WorkloadKey
@@ -34,7 +36,9 @@ class Endings:
         kube_nodes: KubeNodes,
         *,
         placeholders: Placeholders,
-        losses: LossHandling,
+        breaker: Breaker,
+        lookup: EvidenceLookup,
+        restorer: Restorer,
         bindings: Bindings,
         clock: Clock,
         enqueue_node: Callable[[KubeNode], None],
@@ -44,9 +48,9 @@ class Endings:
         self._placeholders = placeholders
         self._bindings = bindings
         self._clock = clock
-        self._breaker = losses.breaker
-        self._lookup = losses.lookup
-        self._restorer = losses.restorer
+        self._breaker = breaker
+        self._lookup = lookup
+        self._restorer = restorer
         self._enqueue_node = enqueue_node
         self._unheld: dict[PodUid, Column] = {}
         self._released: set[PodUid] = set()
@@ -58,18 +62,12 @@ class Endings:
         """Return that no submit is in flight: the extender was done with the pod when it removed the gate."""
         return Past.HANDED_OVER
 
-    def gather(
-        self,
-        pod: Pod,
-        view: View,
-        *,
-        key: WorkloadKey,
-        now: datetime,
-        since: datetime,
-        seat: Seat | None = None,  # noqa: ARG002  # seats are assigned by the extender
-        beside: Neighbours = NOBODY,  # noqa: ARG002  # so are neighbours
-    ) -> Facts:
-        """Gather the node that the placeholder holds, the pod's own node, and the fate of a lost placeholder."""
+    def gather(self, case: OpenCase, *, key: WorkloadKey, now: datetime) -> Facts:
+        """Gather the node that the placeholder holds, the pod's own node, and the fate of a lost placeholder.
+
+        Seats and neighbours are the extender's.
+        """
+        pod, view = case.pod, case.view
         running = [job for job in view.live if job.phase is JobPhase.RUNNING and job.nodes]
         own = pod.kube_node or pod.assigned_node
         row, column = lifecycle.cell(pod, view)
@@ -83,7 +81,7 @@ class Endings:
             pod=pod,
             view=view,
             now=now,
-            since=since,
+            since=case.since,
             kube_node=self._held(running[0], own) if running else None,
             released=released_node,
             unbindable_since=self._unbindable_since(pod, now) if row is Row.PLACED else None,

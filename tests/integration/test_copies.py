@@ -11,7 +11,7 @@ from bridge.reconcile.informers import Mirror
 from bridge.reconcile.leadership import Leadership
 from bridge.reconcile.program import opened
 from bridge.settings.schema import Settings
-from controllers.pods.orphans import Orphans, OrphanSettings
+from controllers.pods.orphans import Orphans
 from sandbox.client import Sandbox
 from slurmruntime.process import lifetime
 from slurmruntime.process.lifetime import Service
@@ -41,11 +41,9 @@ async def looked_for_orphans(kube: Sandbox, slurm: Sandbox, cluster_id: str) -> 
             slurm=program.slurm,
             pods=mirror.pods,
             placeholders=term.placeholders,
-            settings=OrphanSettings(
-                cluster=program.cluster,
-                namespace=settings.kubernetes.namespace,
-                interval_s=LOOKS_S,
-            ),
+            cluster=program.cluster,
+            namespace=settings.kubernetes.namespace,
+            interval_s=LOOKS_S,
             process=program.process,
         )
         parts = (

@@ -6,11 +6,11 @@ from types import MappingProxyType
 
 from typing_extensions import override
 
+from bridge.domain.gang.decide import OpenCase
 from bridge.domain.lifecycle.decision import Actor, Deadlines, Facts, Fit
-from bridge.domain.model.allocation import Seat
 from bridge.domain.model.jobs import SlurmJob
-from bridge.domain.model.pods import NOBODY, Neighbours, Pod
-from bridge.domain.observation.view import Past, View
+from bridge.domain.model.pods import Pod
+from bridge.domain.observation.view import Past
 from bridge.domain.workloads.membership import Membership
 from bridge.reconcile.nodes import KubeNodes
 from bridge.reconcile.side import Side
@@ -69,20 +69,15 @@ class KnowsAll:
     def past(self, pod: Pod) -> Past:
         return Past.HANDED_OVER
 
-    def gather(
-        self,
-        pod: Pod,
-        view: View,
-        *,
-        key: WorkloadKey,
-        now: datetime,
-        since: datetime,
-        seat: Seat | None = None,
-        beside: Neighbours = NOBODY,
-    ) -> Facts:
+    def gather(self, case: OpenCase, *, key: WorkloadKey, now: datetime) -> Facts:
         self.gathered += 1
         return Facts(
-            pod=pod, view=view, now=now, since=since, kube_node=build.KUBE_NODE, fit=self._fit
+            pod=case.pod,
+            view=case.view,
+            now=now,
+            since=case.since,
+            kube_node=build.KUBE_NODE,
+            fit=self._fit,
         )
 
     def forget(self, key: WorkloadKey) -> None:

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 from typing_extensions import override
 
+from bridge.domain.gang.decide import OpenCase
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.binding import Bindings
 from bridge.reconcile.nodes import KubeNodes
-from controllers.pods.losses import LossHandling
 from controllers.pods.side import Endings
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.node_objects import NODES
@@ -43,11 +43,9 @@ def endings(kube_nodes: KubeNodes) -> Endings:
     return Endings(
         kube_nodes,
         placeholders=SimpleNamespace(),  # type: ignore[arg-type]  # nothing is asked
-        losses=LossHandling(
-            breaker=SimpleNamespace(holds=lambda: False),  # type: ignore[arg-type]  # all that is asked
-            lookup=SimpleNamespace(forget=lambda _: None),  # type: ignore[arg-type]  # all that is asked
-            restorer=SimpleNamespace(refusal=lambda _: None),  # type: ignore[arg-type]  # all that is asked
-        ),
+        breaker=SimpleNamespace(holds=lambda: False),  # type: ignore[arg-type]  # all that is asked
+        lookup=SimpleNamespace(forget=lambda _: None),  # type: ignore[arg-type]  # all that is asked
+        restorer=SimpleNamespace(refusal=lambda _: None),  # type: ignore[arg-type]  # all that is asked
         bindings=Bindings(),
         clock=SystemClock(),
         enqueue_node=lambda _: None,
@@ -55,8 +53,8 @@ def endings(kube_nodes: KubeNodes) -> Endings:
 
 
 def gathered(side: Endings, pod: Pod) -> KubeNode | None:
-    view = build.view(LARGE)
-    return side.gather(pod, view, key=WorkloadKey("ring"), now=build.NOW, since=build.NOW).kube_node
+    case = OpenCase(pod=pod, view=build.view(LARGE), since=build.NOW, job=None)
+    return side.gather(case, key=WorkloadKey("ring"), now=build.NOW).kube_node
 
 
 @pytest.mark.parametrize(

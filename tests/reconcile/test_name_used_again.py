@@ -2,18 +2,19 @@
 
 import asyncio
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from typing_extensions import override
 
+from bridge.domain.gang.decide import OpenCase
 from bridge.domain.lifecycle.decision import Actor, Facts
 from bridge.domain.model import grant, identities
 from bridge.domain.model.grant import Grant
-from bridge.domain.model.pods import Pod
-from bridge.domain.observation.view import Evidence, View
+from bridge.domain.observation.view import Evidence
 from slurmruntime.kube.meta import rfc3339
 from slurmruntime.values import names
+from slurmruntime.values.ids import WorkloadKey
 from tests import virtual_time
 from tests.make.apiserver import Manifest
 from tests.make.manifests import in_ring, placed, pod, running
@@ -28,9 +29,9 @@ class Accounts(KnowsAll):
     """Asks slurmdbd, which has no end of any job: it has the start of the new gang's before we have read it."""
 
     @override
-    def gather(self, pod: Pod, view: View, **given: object) -> Facts:
-        found = super().gather(pod, view, **given)  # type: ignore[arg-type]  # as it came
-        return replace(found, view=replace(view, evidence=Evidence.LOST))
+    def gather(self, case: OpenCase, *, key: WorkloadKey, now: datetime) -> Facts:
+        found = super().gather(case, key=key, now=now)
+        return replace(found, view=replace(case.view, evidence=Evidence.LOST))
 
 
 def stopping(name: str, labels: dict[str, str] | None = None) -> Manifest:

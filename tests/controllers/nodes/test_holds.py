@@ -13,7 +13,6 @@ from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import Evidence, View
 from bridge.kube.decode import PODS
 from controllers.nodes.gathering import Holdings
-from controllers.pods.losses import LossHandling
 from slurmruntime.kube.cache import Cache
 from slurmruntime.values import names
 from slurmruntime.values.ids import ClusterId, KubeNode, WorkloadKey
@@ -71,11 +70,9 @@ def test_a_filler_stands_in_for_a_pod_that_is(
     holdings = Holdings(
         Cache(PODS),
         SimpleNamespace(view=seen),  # type: ignore[arg-type]  # all that is asked
-        LossHandling(
-            breaker=SimpleNamespace(bereft_on=bereft_on, holds=lambda: is_held),  # type: ignore[arg-type]
-            lookup=SimpleNamespace(finding=lambda _: SimpleNamespace(evidence=evidence)),  # type: ignore[arg-type]
-            restorer=SimpleNamespace(refusal=lambda _: None),  # type: ignore[arg-type]
-        ),
+        breaker=SimpleNamespace(bereft_on=bereft_on, holds=lambda: is_held),  # type: ignore[arg-type]
+        lookup=SimpleNamespace(finding=lambda _: SimpleNamespace(evidence=evidence)),  # type: ignore[arg-type]
+        restorer=SimpleNamespace(refusal=lambda _: None),  # type: ignore[arg-type]
     )
 
     assert expected is (holdings.unbacked(HERE) == (pod,))
