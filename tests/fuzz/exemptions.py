@@ -30,7 +30,6 @@ EXEMPT: Final[Mapping[str, str]] = {
     "bridge/reconcile/program.py:opened": "names of our own programs",
     "bridge/slurm/batch_jobs/calls.py:search": "a clock's time",
     "bridge/slurm/batch_jobs/decoding.py:_mark": "calls `batch.decode`",
-    "bridge/slurm/queue.py:*": "calls `reading.lenient`; what it keeps is bounded by MOST_LIVE and MOST_PLACES",
     "bridge/slurm/encode.py:_switches": "a request that `notation.switches` has read",
     "bridge/domain/request/permit.py:unknown_placeholders": "the administrator's own rules, once at start",
     "bridge/domain/nodes/spec.py:_words": "a key; annotations of nodes are administrators', and split once",
