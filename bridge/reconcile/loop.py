@@ -16,7 +16,7 @@ from structlog.contextvars import bind_contextvars, bound_contextvars
 from typing_extensions import override
 
 from bridge.domain.gang import decide
-from bridge.domain.gang.decide import Decisions, Observation, OpenCase, Plan
+from bridge.domain.gang.decide import Decisions, Observation, OpenCase
 from bridge.domain.gang.members import Claims
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.decision import Actor, Decision, Facts
