@@ -128,11 +128,8 @@ class Case:
     wanted: SlurmNodeSpec
     record: Record
     standing: Standing
-
-    @property
-    def is_refused(self) -> bool:
-        """Check whether Slurm has refused just this description."""
-        return self.facts.refusal is not None and self.facts.refusal.spec == self.wanted
+    is_refused: bool
+    """Slurm has refused just this description."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,14 +83,17 @@ def _step(facts: NodeFacts, settings: NodeSettings) -> NodePlan:
     record = node_spec.record(kube_node, facts.daemons, slurm_node, settings.publishing)
     if record.wanted is None:
         return _cannot(kube_node, slurm_node, "InvalidAnnotation", one_line(record.faults))
+    wanted = record.wanted
+    is_refused = facts.refusal is not None and facts.refusal.spec == wanted
     if slurm_node is not None:
-        wanted = record.wanted
-        case = RecordCase(facts, settings, kube_node, wanted, record, standing, slurm_node)
+        case = RecordCase(
+            facts, settings, kube_node, wanted, record, standing, is_refused, slurm_node
+        )
         return _share(case) if is_hybrid else _serve(case)
     if is_hybrid:
         text = f"no slurmd has registered as {nodes.slurm_name(kube_node)}"
         return _cannot(kube_node, None, "NotRegistered", text)
-    return _create(Case(facts, settings, kube_node, record.wanted, record, standing))
+    return _create(Case(facts, settings, kube_node, wanted, record, standing, is_refused))
 
 
 # -- nodes that we must not touch, or cannot register ----------------------------------------------
