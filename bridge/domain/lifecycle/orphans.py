@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from bridge.domain.lifecycle.actions import Cancel
-from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.jobs import SlurmJob
 from slurmruntime.values.ids import ClusterId, JobId, PodUid, Sluid
 
 MOST = 20
@@ -69,7 +69,7 @@ def candidates(
     return tuple(
         job
         for job in jobs
-        if (job.phase is not JobPhase.ENDED or job.remains)
+        if not job.is_over
         and job.identity.cluster == cluster
         and job.id not in held
         and job.identity.pods  # a filler has none (`bridge.domain.nodes.fillers`)

@@ -9,8 +9,7 @@ from typing import assert_never
 from bridge.domain.lifecycle import waiting_reasons
 from bridge.domain.lifecycle.actions import Cause
 from bridge.domain.lifecycle.waiting_reasons import NOT_LOOKED_AT
-from bridge.domain.model.batch import BatchJob
-from bridge.domain.model.jobs import JobEnd, SlurmJob
+from bridge.domain.model.jobs import JobEnd, OwnJob, SlurmJob
 
 _ENDS: Mapping[JobEnd, str] = MappingProxyType(
     {
@@ -46,7 +45,7 @@ def condition_reason(slurm_reason: str) -> str:
     return reason if reason[0].isalpha() else f"Slurm{reason}"
 
 
-def why_it_waits(job: SlurmJob | BatchJob, now: datetime) -> str:
+def why_it_waits(job: OwnJob, now: datetime) -> str:
     """Explain why this job waits, when it may start and what can be done about it.
 
     The expected start is rounded, so that the sentence does not change with every pass of Slurm's
@@ -69,7 +68,7 @@ def how_it_ended(job: SlurmJob) -> str:
     return f"Slurm job {job.id} {end}{says(job.reason_text)}"
 
 
-def why_impossible(job: SlurmJob | BatchJob) -> str:
+def why_impossible(job: OwnJob) -> str:
     """Explain why Slurm ended a job that never had a node, and what can be done about it."""
     reason = condition_reason(job.reason)
     explanation = waiting_reasons.explain(reason) if reason != NOT_LOOKED_AT else None

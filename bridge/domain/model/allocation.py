@@ -44,15 +44,13 @@ class TaskGrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """One component of a heterogeneous job, or any other job: tasks of one size."""
+    """One component of a heterogeneous job: tasks of one size."""
 
-    tasks: int = 1
+    tasks: int
     task: TaskSize = TaskSize()
-    """The size of each task."""
     shares: tuple[TaskShare, ...] = ()
-    """For a running job: how many tasks fit on each node, in the order of its nodes."""
     task_grant: TaskGrant | None = None
-    """For a running job: what each task has. Compared with what its pod takes."""
+    """For a running job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from datetime import datetime
 
 from bridge.domain.model import identities
 from bridge.domain.model.identities import UnreadableIdentityError
-from bridge.domain.model.jobs import JobEnd, JobPhase
-from slurmruntime.values.ids import ClusterId, JobId, Sluid, WorkloadKey
+from bridge.domain.model.jobs import JobEnd, OwnJob
+from slurmruntime.values.ids import ClusterId, JobId, WorkloadKey
 
 BATCH_MARK = "slurm-job"
 """The JSON key that marks a batch job as ours; its value is the version."""
@@ -56,33 +56,14 @@ class ArrayTally:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchJob:
+class BatchJob(OwnJob):
     """One Slurm job that carries a SlurmJob's mark."""
 
-    id: JobId
-    """Of an array, the array's."""
-    sluid: Sluid | None
-    """None between our submit and the first full read."""
-    phase: JobPhase
-    """A requeued job is WAITING, whatever its base state."""
     mark: BatchMark
-    states: frozenset[str] = frozenset()
-    """Base state and flags; of a record of an array, each task's after its number: `3:RUNNING`."""
     state: str = ""
-    """The same for people: `RUNNING`, `COMPLETED,COMPLETING`."""
-    remains: bool = False
-    """It has ended, but slurmctld still waits for its nodes, or for other tasks of the array."""
-    end: JobEnd | None = None
-    """Set when ENDED."""
-    exit_code: int = 0
-    signal: int = 0
+    """Its states for people: `RUNNING`, `COMPLETED,COMPLETING`."""
     step_exit_code: int = 0
     """The highest of its steps'."""
-    reason: str = ""
-    """Slurm's state reason; "" if Slurm gives None."""
-    reason_text: str = ""
-    held: bool = False
-    """Priority 0: an administrator or the user holds it."""
     restarts: int = 0
     user: str = ""
     uid: int | None = None
@@ -98,29 +79,17 @@ class BatchJob:
     """The job's working directory."""
     stdout: str = ""
     stderr: str = ""
-    submitted_at: datetime | None = None
-    started_at: datetime | None = None
     ended_at: datetime | None = None
-    expected_start: datetime | None = None
     array_id: JobId | None = None
     """The array that it is, or that it is a record of."""
     array: ArrayTally | None = None
     """Set for an array as a whole."""
 
     @property
-    def is_over(self) -> bool:
-        """Check whether it has ended for good: no node is being cleaned up, no task is left."""
-        return self.phase is JobPhase.ENDED and not self.remains
-
-    @property
     def is_impossible(self) -> bool:
         """True if Slurm ended it because none of its nodes could ever run it: it never had any."""
         has_run = self.array is not None and self.array.succeeded > 0
         return self.end is JobEnd.FAILED and not (self.nodes or self.batch_host or has_run)
-
-    def is_named(self, job_id: JobId | None, sluid: Sluid | None) -> bool:
-        """Check whether these ids name this job; a sluid decides where both sides have one."""
-        return self.id == job_id and (None in (sluid, self.sluid) or sluid == self.sluid)
 
 
 def encode(mark: BatchMark) -> str:

@@ -2,10 +2,10 @@
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from bridge.domain.model.allocation import Component
+from bridge.domain.model.allocation import Component, TaskGrant, TaskShare, TaskSize
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Identity
 from slurmruntime.values.ids import JobId, Sluid, SlurmNode
@@ -38,15 +38,21 @@ class JobEnd(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlurmJob(Component):
-    """One job that carries our mark; `tasks` is the number of pods that it has room for."""
+class OwnJob:
+    """One Slurm job that carries a mark of ours: a placeholder, or a SlurmJob's batch job."""
 
     id: JobId
+    """Of an array, the array's."""
     sluid: Sluid | None
     """None between our submit and the first full read."""
     phase: JobPhase
+    """A requeued job is WAITING, whatever its base state."""
     states: frozenset[str] = frozenset()
-    """Base state and flags as Slurm reports them: RUNNING, CONFIGURING …"""
+    """Base state and flags as Slurm reports them: RUNNING, CONFIGURING …; of a record of an array,
+    each task's after its number: `3:RUNNING`."""
+    remains: bool = False
+    """It has ended, but slurmctld still waits for its nodes, for other tasks of the array, or for
+    another component of a heterogeneous job."""
     end: JobEnd | None = None
     """Set when ENDED."""
     exit_code: int = 0
@@ -57,29 +63,53 @@ class SlurmJob(Component):
     """Slurm's state reason: Priority, Resources, QOSMaxGRESPerUser …; "" if Slurm gives None."""
     reason_text: str = ""
     """Slurm's own message (`state_description`), often empty."""
-    nodes: tuple[SlurmNode, ...] = ()
-    """In the order of Slurm's table of nodes, which need not follow its topology."""
-    cpus: int = 0
-    """For a running job: its CPUs on all of its nodes together."""
-    devices: Mapping[SlurmNode, Mapping[str, tuple[int, ...]]] | None = None
-    """For a running job: the indexes of its devices, by node and GRES. None if they were not asked for."""
-    parts: tuple[Component, ...] = ()
-    """For a heterogeneous job: its components with their tasks and shares; () for all others."""
-    remains: bool = False
-    """For a heterogeneous job that has ended: one of its components has not."""
-    required_nodes: tuple[SlurmNode, ...] = ()
-    """As requested, not as allocated. Once one of these or of `excluded_nodes` is deleted, Slurm
-    refuses every update of the job."""
-    excluded_nodes: tuple[SlurmNode, ...] = ()
-    identity: Identity
     held: bool = False
     """Priority 0: an administrator or the user holds it."""
     submitted_at: datetime | None = None
     started_at: datetime | None = None
-    ends_at: datetime | None = None
-    """When running: when its time limit ends it. When waiting: never set."""
     expected_start: datetime | None = None
     """When waiting: the backfill scheduler's estimate."""
+
+    @property
+    def is_over(self) -> bool:
+        """Check whether it has ended for good: no node is being cleaned up, no task is left."""
+        return self.phase is JobPhase.ENDED and not self.remains
+
+    def is_named(self, job_id: JobId | None, sluid: Sluid | None) -> bool:
+        """Check whether these ids name this job.
+
+        Job ids are reused, so a SLUID decides where both sides have one.
+        """
+        return self.id == job_id and (None in (sluid, self.sluid) or sluid == self.sluid)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmJob(OwnJob):
+    """A placeholder as Slurm reports it."""
+
+    identity: Identity
+    nodes: tuple[SlurmNode, ...] = ()
+    """In the order of Slurm's table of nodes, which need not follow its topology."""
+    tasks: int = 1
+    """The number of pods that it has room for."""
+    task: TaskSize = field(default_factory=TaskSize)
+    """The size of each task."""
+    shares: tuple[TaskShare, ...] = ()
+    """For a running job: how many tasks fit on each node, in the same order."""
+    cpus: int = 0
+    """For a running job: its CPUs on all of its nodes together."""
+    task_grant: TaskGrant | None = None
+    """For a running job: what each task has. Compared with what its pod takes."""
+    devices: Mapping[SlurmNode, Mapping[str, tuple[int, ...]]] | None = None
+    """For a running job: the indexes of its devices, by node and GRES. None if they were not asked for."""
+    parts: tuple[Component, ...] = ()
+    """For a heterogeneous job: its components with their tasks and shares; () for all others."""
+    required_nodes: tuple[SlurmNode, ...] = ()
+    """As requested, not as allocated. Once one of these or of `excluded_nodes` is deleted, Slurm
+    refuses every update of the job."""
+    excluded_nodes: tuple[SlurmNode, ...] = ()
+    ends_at: datetime | None = None
+    """When running: when its time limit ends it. When waiting: never set."""
     time_limit_min: int | None = None
     """None means unlimited."""
     grant: Grant | None = None
@@ -93,16 +123,13 @@ class SlurmJob(Component):
     @property
     def components(self) -> tuple[Component, ...]:
         """Its task sizes; most jobs have one."""
-        return self.parts or (self,)
+        return self.parts or (
+            Component(
+                tasks=self.tasks, task=self.task, shares=self.shares, task_grant=self.task_grant
+            ),
+        )
 
     @property
     def ids(self) -> tuple[JobId, ...]:
         """Its own id and those of its further components."""
         return tuple(JobId(self.id + offset) for offset in range(len(self.components)))
-
-    def is_named(self, job_id: JobId | None, sluid: Sluid | None) -> bool:
-        """Check whether these ids name this job.
-
-        Job ids are reused, so a SLUID decides where both sides have one.
-        """
-        return self.id == job_id and (None in (sluid, self.sluid) or sluid == self.sluid)

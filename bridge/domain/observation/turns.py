@@ -3,8 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from itertools import islice, takewhile
 
-from bridge.domain.model.batch import BatchJob
-from bridge.domain.model.jobs import SlurmJob
+from bridge.domain.model.jobs import OwnJob
 from slurmruntime.values.ids import JobId
 
 _REASONS_AGAIN_S = 5.0
@@ -47,7 +46,7 @@ class ReasonRoundRobin:
         self._last = 0.0
         self._credit = 0.0
 
-    def due(self, waiting: Iterable[SlurmJob | BatchJob], now: float) -> tuple[JobId, ...]:
+    def due(self, waiting: Iterable[OwnJob], now: float) -> tuple[JobId, ...]:
         """Return the jobs to read now (monotonic seconds), out of all waiting ones."""
         ids = {job.id for job in waiting}
         for known in (self._unasked, self._asked_at):

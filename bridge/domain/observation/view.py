@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar, assert_never
 
-from bridge.domain.model.batch import BatchJob
-from bridge.domain.model.jobs import JobPhase, SlurmJob
+from bridge.domain.model.jobs import JobPhase, OwnJob, SlurmJob
 from slurmruntime.values.ids import PodUid, WorkloadKey
 
 
@@ -33,8 +32,8 @@ class Evidence(enum.Enum):
     """slurmdbd knows its end, which may have been an accident (`Cause.is_loss`)."""
 
 
-J = TypeVar("J", bound=SlurmJob | BatchJob)
-J_co = TypeVar("J_co", bound=SlurmJob | BatchJob, covariant=True)
+J = TypeVar("J", bound=OwnJob)
+J_co = TypeVar("J_co", bound=OwnJob, covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,14 +269,14 @@ class Expectations(Generic[J]):
         """Require two readings in a row, unless nothing was ever written or Slurm still shows the end."""
         readings = [self._latest]
         if marks.fresh_from > -math.inf and not any(
-            map(_is_over, _jobs(self._latest, key, concerns))
+            job.is_over for job in _jobs(self._latest, key, concerns)
         ):
             readings.append(self._before)
         return all(
             reading is not None
             and reading.is_whole
             and reading.began_monotonic > marks.none_from
-            and all(map(_is_over, _jobs(reading, key, concerns)))
+            and all(job.is_over for job in _jobs(reading, key, concerns))
             for reading in readings
         )
 
@@ -303,7 +302,3 @@ def _jobs(
 ) -> tuple[J, ...]:
     jobs = reading.by_key.get(key, ()) if reading else ()
     return jobs if concerns is None else tuple(filter(concerns, jobs))
-
-
-def _is_over(job: SlurmJob | BatchJob) -> bool:
-    return job.phase is JobPhase.ENDED and not job.remains
