@@ -15,23 +15,14 @@ from functools import lru_cache
 
 from bridge.domain.model import identities
 from bridge.domain.model.identities import Identity, UnreadableIdentityError
+from bridge.domain.model.placeholder import Terms
 from slurmruntime.values.ids import SlurmNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
+class Grant(Terms):
     """A running placeholder's size, owner and time limit. "" means Slurm's default or nothing."""
 
-    name: str
-    user: str
-    group: str
-    account: str = ""
-    partition: str = ""
-    qos: str = ""
-    reservation: str = ""
-    wckey: str = ""
-    licenses: str = ""
-    mcs_label: str = ""
     nodes: int = 1
     tasks: int = 1
     cpus_per_task: int = 1

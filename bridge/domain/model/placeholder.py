@@ -9,20 +9,28 @@ from slurmruntime.values.ids import SlurmNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceholderSpec:
-    """A job submission, in Slurm's terms. Empty strings and None mean Slurm's defaults."""
+class Terms:
+    """Whose a job is and what it is charged to. "" means Slurm's default or nothing."""
 
-    identity: Identity
     name: str
     user: str
     """The Slurm user (name or uid) that the job runs as."""
     group: str
     """Always sent with the user: otherwise Slurm takes the submitter's group (root's)."""
-    partition: str = ""
     account: str = ""
+    partition: str = ""
     qos: str = ""
     reservation: str = ""
     wckey: str = ""
+    licenses: str = ""
+    mcs_label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceholderSpec(Terms):
+    """A job submission, in Slurm's terms. Empty strings and None mean Slurm's defaults."""
+
+    identity: Identity
     nodes_min: int | None = 1
     nodes_max: int | None = 1
     """None: as many as Slurm likes; tasks may share a node."""
@@ -46,7 +54,6 @@ class PlaceholderSpec:
     is_laid_out: bool = False
     """True if `required_nodes` names each node once for every task that belongs there."""
     excluded_nodes: tuple[SlurmNode, ...] = ()
-    licenses: str = ""
     priority: int | None = None
     nice: int | None = None
     hold: bool = False
@@ -55,7 +62,6 @@ class PlaceholderSpec:
     dependency: str = ""
     switches: str = ""
     comment: str = ""
-    mcs_label: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)
     also: tuple["PlaceholderSpec", ...] = ()
     """Further components, if tasks differ in size: together they are a heterogeneous job."""

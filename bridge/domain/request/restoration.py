@@ -7,13 +7,13 @@ above every other job's, because it has to start before other jobs that wait for
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime
 
 from bridge.domain.lifecycle.evidence import AccountingRecord
 from bridge.domain.model.grant import Grant
 from bridge.domain.model.identities import Identity
-from bridge.domain.model.placeholder import PlaceholderSpec
+from bridge.domain.model.placeholder import PlaceholderSpec, Terms
 from bridge.domain.request import overrides
 from slurmruntime.values.ids import PodUid, SlurmNode
 
@@ -64,16 +64,10 @@ def _component(
     counts = {node: count for node, count in grant.tasks_on.items() if node in nodes}
     required = tuple(node for node, count in counts.items() for _ in range(count)) or tuple(nodes)
     tasks = len(required) if counts else math.ceil(grant.tasks * len(nodes) / grant.nodes)
+    terms = {field.name: getattr(grant, field.name) for field in fields(Terms)}
     return PlaceholderSpec(
+        **terms,
         identity=whose,
-        name=grant.name,
-        user=grant.user,
-        group=grant.group,
-        account=grant.account,
-        partition=grant.partition,
-        qos=grant.qos,
-        reservation=grant.reservation,
-        wckey=grant.wckey,
         nodes_min=len(set(required)),
         nodes_max=len(set(required)),
         tasks=tasks,
@@ -86,9 +80,7 @@ def _component(
         exclusive=bool(asked.exclusive),
         required_nodes=required,
         is_laid_out=bool(counts),
-        licenses=grant.licenses,
         priority=TOP_PRIORITY,
-        mcs_label=grant.mcs_label,
     )
 
 
