@@ -93,8 +93,7 @@ class Discovery:
         if (time := self._follower.time) is None:
             return None
         reported_s, asked_s, answered_s = time
-        at = decode.unix_moment(reported_s)
-        if at is None:
+        if (at := decode.unix_moment(reported_s)) is None:
             return None
         return ClockReading(reported=at, asked_s=asked_s, answered_s=answered_s)
 

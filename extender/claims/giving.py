@@ -210,7 +210,13 @@ class Devices:
     ) -> tuple[Sequence[Gift], Mapping[str, DeviceClass]]:
         if nameless := [claim.entry for claim in pod.resource_claims if not claim.claim]:
             raise CannotGive(f"Kubernetes has not made the claim for {nameless[0]} yet")
-        read = await self._read(pod, afresh=afresh)
+        claim_names = (entry.claim for entry in pod.resource_claims)
+        try:
+            read = await asyncio.gather(
+                *(self._known.get(pod.namespace, name, afresh=afresh) for name in claim_names)
+            )
+        except errors.NotFound as error:
+            raise CannotGive(f"a claim of the pod no longer exists: {error.message}") from error
         classes = await self._known.classes_of(claim.spec for claim in read)
         claims_in_hand = [
             ClaimInHand(index=index, entry=entry, spec=claim.spec)
@@ -307,15 +313,6 @@ class Devices:
         for uid in [uid for uid, node in self._waiting.items() if node == new.node]:
             del self._waiting[uid]
             self._wake(uid)
-
-    async def _read(self, pod: Pod, *, afresh: bool) -> Sequence[ResourceClaim]:
-        names = (entry.claim for entry in pod.resource_claims)
-        try:
-            return await asyncio.gather(
-                *(self._known.get(pod.namespace, name, afresh=afresh) for name in names)
-            )
-        except errors.NotFound as error:
-            raise CannotGive(f"a claim of the pod no longer exists: {error.message}") from error
 
     async def _carry_out(
         self, pod: Pod, gift: Gift, classes: Mapping[str, DeviceClass], node: KubeNode

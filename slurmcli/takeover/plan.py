@@ -194,11 +194,8 @@ def _identity(job: MarkedJob, cluster: ClusterId) -> Identity | None:
         identity = identities.decode(job.admin_comment)
     except UnreadableIdentityError:
         return None
-    return (
-        identity
-        if identity is not None and identity.cluster == cluster and job.is_external
-        else None
-    )
+    is_ours = identity is not None and identity.cluster == cluster and job.is_external
+    return identity if is_ours else None
 
 
 def _hindrance(job: MarkedJob, pods: Sequence[Pod], in_slurm: Mapping[KubeNode, SlurmNode]) -> str:
