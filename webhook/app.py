@@ -123,14 +123,7 @@ def create(pods: PodReviewer, *others: Reviewer, metrics: Metrics) -> FastAPI:
         request: Request, known: Mapping[str, Reviewer], pick: PickMethod, *, updated: bool = False
     ) -> Response:
         began = time.perf_counter()
-        response, outcome = await _review(
-            request.headers.get("content-type", ""),
-            await request.body(),
-            known,
-            pick,
-            apart,
-            updated=updated,
-        )
+        response, outcome = await _review(request, known, pick, apart, updated=updated)
         metrics.webhook.review(outcome, time.perf_counter() - began)
         return response
 
@@ -156,14 +149,14 @@ def create(pods: PodReviewer, *others: Reviewer, metrics: Metrics) -> FastAPI:
 
 
 async def _review(
-    content_type: str,
-    body: bytes,
+    request: Request,
     known: Mapping[str, Reviewer],
     pick: PickMethod,
     apart: ReviewThread,
     *,
     updated: bool,
 ) -> tuple[Response, str]:
+    content_type, body = request.headers.get("content-type", ""), await request.body()
     if content_type.partition(";")[0].strip().lower() != JSON:
         code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
         why = f"expected content type {JSON}, found {content_type!r}"

@@ -5,14 +5,13 @@ written; pass it to `Cache.observe` with the version the decision was based on a
 """
 
 from collections.abc import Mapping
-from typing import assert_never
 
 import msgspec
 
 from bridge.domain.admission.selftest import Marks
 from bridge.domain.model.pods import Pod
 from bridge.kube import decode, patches, wire
-from bridge.kube.patches import JsonPatch, MergePatch, Patch
+from bridge.kube.patches import JsonPatch, Patch
 from slurmruntime.kube import errors, meta, node_objects, paths, resource
 from slurmruntime.kube.client import JSON_PATCH, STRATEGIC_MERGE_PATCH, KubeClient
 from slurmruntime.model.nodes import KubeNodeFacts
@@ -169,12 +168,6 @@ async def delete_pod(
 
 
 async def _patch(client: KubeClient, path: str, patch: Patch) -> bytes:
-    match patch:
-        case JsonPatch(operations):
-            return await client.request("PATCH", path, body=operations, content_type=JSON_PATCH)
-        case MergePatch(body):
-            return await client.request(
-                "PATCH", path, body=body, content_type=STRATEGIC_MERGE_PATCH
-            )
-        case _:
-            assert_never(patch)
+    if isinstance(patch, JsonPatch):
+        return await client.request("PATCH", path, body=patch.operations, content_type=JSON_PATCH)
+    return await client.request("PATCH", path, body=patch.body, content_type=STRATEGIC_MERGE_PATCH)

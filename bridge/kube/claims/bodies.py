@@ -1,14 +1,12 @@
-"""Build what we write about claims: allocations, the finalizer, and the names of a pod's claims."""
+"""Build what we write about claims: allocations, and the names of a pod's claims."""
 
 from collections.abc import Mapping
 from datetime import datetime
 
-from bridge.domain.model.claims.giving import FINALIZER, Gift
-from bridge.domain.model.claims.values import DeviceClass, ResourceClaim
+from bridge.domain.model.claims.giving import Gift
+from bridge.domain.model.claims.values import DeviceClass
 from bridge.domain.model.pods import Pod
 from slurmruntime.kube import meta
-from slurmruntime.model import json_patch
-from slurmruntime.model.json_patch import Operation
 from slurmruntime.values.ids import KubeNode
 
 
@@ -46,18 +44,6 @@ def allocation(
         "nodeSelector": {"nodeSelectorTerms": [term]},
         "allocationTimestamp": meta.rfc3339(at),
     }
-
-
-def finalized(claim: ResourceClaim) -> list[Operation]:
-    """Build the JSON patch that adds the finalizer."""
-    add = json_patch.append("/metadata/finalizers", FINALIZER, to=claim.finalizers)
-    return [*json_patch.unchanged(claim.uid, claim.resource_version), add]
-
-
-def with_status(claim: ResourceClaim, status: object) -> list[Operation]:
-    """Build the JSON patch that replaces the status."""
-    unchanged = json_patch.unchanged(claim.uid, claim.resource_version)
-    return [*unchanged, json_patch.add("/status", status)]
 
 
 def named(pod: Pod, names: Mapping[str, str]) -> dict[str, object]:

@@ -21,6 +21,8 @@ from bridge.kube.claims import bodies
 from slurmruntime.kube import errors, lists, meta, paths, resource
 from slurmruntime.kube.client import APPLY, JSON_PATCH, KubeClient
 from slurmruntime.kube.resource import Json, ResourceKind
+from slurmruntime.model import json_patch
+from slurmruntime.model.json_patch import Operation
 from slurmruntime.values.ids import KubeNode, PodUid
 
 API = "resource.k8s.io/v1"
@@ -241,7 +243,9 @@ class ResourceClaims:
         """Put our finalizer on a claim: without it, its devices might never be released."""
         if giving.is_protected(claim):
             return claim
-        return await self._patch(claim, "", bodies.finalized(claim))
+        finalizers = "/metadata/finalizers"
+        add = json_patch.append(finalizers, giving.FINALIZER, to=claim.finalizers)
+        return await self._patch(claim, "", add)
 
     async def give(
         self,
@@ -266,11 +270,11 @@ class ResourceClaims:
             "allocation": bodies.allocation(gift, classes, node, at),
             "reservedFor": [{"resource": "pods", "name": pod_name, "uid": pod}],
         }
-        return await self._patch(gift.claim, "/status", bodies.with_status(gift.claim, status))
+        return await self._patch(gift.claim, "/status", json_patch.add("/status", status))
 
     async def take_back(self, claim: ResourceClaim) -> ResourceClaim:
         """Clear what a claim of a pod that has not started got for an earlier job."""
-        return await self._patch(claim, "/status", bodies.with_status(claim, {}))
+        return await self._patch(claim, "/status", json_patch.add("/status", {}))
 
     async def name(self, pod: Pod, names: Mapping[str, str]) -> None:
         """Write the claim of each entry with a template, as the resource claim controller does.
@@ -290,7 +294,8 @@ class ResourceClaims:
             params={"fieldManager": _MANAGER, "force": "true"},
         )
 
-    async def _patch(self, before: ResourceClaim, sub: str, body: object) -> ResourceClaim:
+    async def _patch(self, before: ResourceClaim, sub: str, change: Operation) -> ResourceClaim:
+        body = [*json_patch.unchanged(before.uid, before.resource_version), change]
         where = _path(before.namespace, before.name) + sub
         return claim(await self._client.request("PATCH", where, body=body, content_type=JSON_PATCH))
 
