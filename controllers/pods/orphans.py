@@ -8,8 +8,9 @@ slurm-bridge's own namespace.
 """
 
 import asyncio
+import contextlib
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import timedelta
 
 import structlog
@@ -189,17 +190,14 @@ class Orphans:
     async def _gone(self, suspected: Iterable[SlurmJob]) -> set[PodUid]:
         """Ask the API server, not our cache, which of the pods that these jobs name are gone."""
         gone: set[PodUid] = set()
-        for job in suspected:
-            if job.identity.kind != membership.POD:  # named after its group, not after a pod
-                alive = await lists.pod_uids(self._kube, job.identity.namespace)
-                gone.update(uid for uid in job.identity.pods if uid not in alive)
-                continue
-            try:
-                pod = await decode.get_pod(self._kube, job.identity.namespace, job.identity.name)
-            except kube_errors.NotFound:
-                gone.update(job.identity.pods)
+        for whose in (job.identity for job in suspected):
+            alive: Collection[PodUid] = ()
+            if whose.kind != membership.POD:  # named after its group, not after a pod
+                alive = await lists.pod_uids(self._kube, whose.namespace)
             else:
-                gone.update(uid for uid in job.identity.pods if uid != pod.uid)
+                with contextlib.suppress(kube_errors.NotFound):
+                    alive = ((await decode.get_pod(self._kube, whose.namespace, whose.name)).uid,)
+            gone.update(uid for uid in whose.pods if uid not in alive)
         return gone
 
     async def _cancel(self, orphan: Cancel, key: WorkloadKey) -> None:
