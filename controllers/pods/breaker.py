@@ -15,6 +15,7 @@ import structlog
 from bridge.domain.lifecycle import breaker
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.breaker import Limits, Tally
+from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.pods import Pod
 from bridge.domain.observation.view import View
 from bridge.reconcile.placeholders import Placeholders
@@ -77,11 +78,10 @@ class Breaker:
         snapshot = self._placeholders.snapshot
         if snapshot is not None and snapshot.sequence != self._counted:
             self._counted = snapshot.sequence
-            placeholders = self._placeholders
             pods = (
-                (pod, lifecycle.placeholder(pod, View(jobs=placeholders.of(pod.workload))))
+                (pod, self._placeholder(pod))
                 for pod in self._pods.values()
-                if pod.is_bound and not placeholders.is_unsure(pod.workload)
+                if pod.is_bound and not self._placeholders.is_unsure(pod.workload)
             )
             self._set(breaker.tally(pods, self._clock.now()))
 
@@ -121,6 +121,9 @@ class Breaker:
             self._read_error = f" (the annotation could not be read: {error})"
             _log.warning("evictions.word_unreadable", error=str(error))
         self._counted = -1
+
+    def _placeholder(self, pod: Pod) -> SlurmJob | None:
+        return lifecycle.placeholder(pod, View(jobs=self._placeholders.of(pod.workload)))
 
     def _set(self, tally: Tally) -> None:
         by_node = defaultdict(list)
