@@ -29,7 +29,6 @@ EXEMPT: Final[Mapping[str, str]] = {
     "slurmruntime/process/serve.py:bind": "an address in the settings, which `values.address` has read",
     "bridge/reconcile/program.py:opened": "names of our own programs",
     "bridge/slurm/batch_jobs/calls.py:search": "a clock's time",
-    "bridge/slurm/batch_jobs/decoding.py:_mark": "calls `batch.decode`",
     "bridge/slurm/encode.py:_switches": "a request that `notation.switches` has read",
     "bridge/domain/request/permit.py:unknown_placeholders": "the administrator's own rules, once at start",
     "bridge/domain/nodes/spec.py:_words": "a key; annotations of nodes are administrators', and split once",

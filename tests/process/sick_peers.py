@@ -178,7 +178,8 @@ class Bridge:
 
     def __init__(self, clock: VirtualClock, name: str, election: LeaseTimes) -> None:
         self.api, self.slurm = FakeApiServer(), FakeSlurmrestd()
-        user = SimpleNamespace(server="http://api", server_name=None, proxy=None, tls=True)
+        at = SimpleNamespace(server="http://api", server_name=None, proxy=None)
+        user = SimpleNamespace(connection=at, tls=True)
         user.authorization = user.renewed = self._nobody
         metrics = Metrics(name)
         settings = Settings(slurm=Slurm(user="somebody", group="some"))

@@ -63,7 +63,7 @@ MUTANTS = [
     WorkerMutant(
         name="does not drain a cordoned node",
         file="workers/rules.py",
-        before="    if case.facts.cordoned:\n",
+        before="    if facts.cordoned:\n",
         after="    if False:\n",
     ),
     WorkerMutant(
