@@ -144,7 +144,7 @@ class ClusterLoop:
         children = [
             (kind, child.metadata.name)
             for kind, of_owner in self._children.items()
-            for child in of_owner.get(cluster.metadata.uid)
+            for child in of_owner.get(cluster.metadata.key_as_owner)
         ]
         return ClusterSituation(
             cluster=cluster, desired=desired, existing=existing, children=children
@@ -259,7 +259,8 @@ class ClusterLoop:
             kind, name = planning.object_id(body)
             if kind not in self._children:
                 continue
-            of_kind: list[_Child] = [*self._children[kind].get(situation.cluster.metadata.uid)]
+            owner = situation.cluster.metadata.key_as_owner
+            of_kind: list[_Child] = [*self._children[kind].get(owner)]
             child = next((child for child in of_kind if child.metadata.name == name), None)
             if child is None:
                 yield PartState(name=f"{kind} {name}")
@@ -296,7 +297,7 @@ def _changed(old: WatchedCluster | None, new: WatchedCluster | None) -> Iterator
 
 
 def _owner_of(child: _Child) -> list[str]:
-    return [child.metadata.controller_uid] if child.metadata.controller_uid else []
+    return [child.metadata.controller_key] if child.metadata.controller_key else []
 
 
 def _foreign_fields(applied: Sequence[_ObjectResult]) -> Iterator[str]:

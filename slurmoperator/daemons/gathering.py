@@ -270,7 +270,7 @@ class PartGathering:
             if node_set.parsed and node_set.status.ready_replicas
         }
         with_daemons = {
-            owned.metadata.controller_uid
+            owned.metadata.controller_key
             for cache in self._caches.workloads
             for owned in cache.values()
         }
@@ -280,7 +280,7 @@ class PartGathering:
                 return True
             accepted = condition_of(other.status.conditions, "Accepted")
             is_accepted = accepted is not None and accepted.status == "True"
-            is_used = is_accepted or other.metadata.uid in with_daemons
+            is_used = is_accepted or other.metadata.key_as_owner in with_daemons
             return is_used and other.metadata.uid != part.metadata.uid
 
         return frozenset(

@@ -18,6 +18,7 @@ from slurmoperator.nodesets.views import WorkerViews
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.workers import WorkerKey, is_on_nodes
+from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube.cache import Cache
 from slurmruntime.model.nodes import KubeNodeFacts
 from slurmruntime.process.clock import Clock
@@ -67,7 +68,7 @@ class NodeSetGathering:
         self._templates = source.templates
         self._tried = source.tried
         self._clock = clock
-        self._by_owner = pods.index(lambda pod: [pod.metadata.controller_uid])
+        self._by_owner = pods.index(lambda pod: [pod.metadata.controller_key])
         self._by_namespace = pods.index(lambda pod: [pod.metadata.namespace])
         self._by_mode = node_sets.index(
             lambda node_set: [node_set.parsed.spec.scaling_mode] if node_set.parsed else []
@@ -83,16 +84,16 @@ class NodeSetGathering:
         self._pods.pop(uid, None)
         self._tried.forget(uid)
 
-    def has_pods(self, uid: str) -> bool:
+    def has_pods(self, node_set: ObjectMetadata) -> bool:
         """Check whether a NodeSet owns pods."""
-        return bool(self._by_owner.get(uid))
+        return bool(self._by_owner.get(node_set.key_as_owner))
 
     def neighbours(self, node_set: NodeSetObject) -> Neighbours:
         """Return the pods that a NodeSet owns, and the other NodeSets of its Slurm."""
         uid, name = node_set.metadata.uid, node_set.metadata.name
         before = self._pods.get(uid, {})
         current = {}
-        for pod in self._by_owner.get(uid):
+        for pod in self._by_owner.get(node_set.metadata.key_as_owner):
             facts = before.get(pod.metadata.uid)
             if facts is None or facts.version is not pod:
                 facts = pod_facts(name, pod)

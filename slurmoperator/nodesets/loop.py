@@ -110,7 +110,7 @@ class NodeSetLoop(Keys[str]):
         """Report a NodeSet that is invalid or not ours; release it if it is deleted and empty."""
         meta = watched.metadata
         is_leaving = meta.deletion_timestamp is not None and NODE_SET.has_finalizer(watched)
-        if is_leaving and not self._gathering.has_pods(meta.uid):
+        if is_leaving and not self._gathering.has_pods(meta):
             await NODE_SET.remove_finalizer(self._kube, watched)
             return
         generation, now = meta.generation, self._clock.now()

@@ -41,3 +41,14 @@ class ObjectMetadata(ObjectStruct, frozen=True):
     def controller_uid(self) -> str:
         """The uid of the controlling owner; "" without one."""
         return next((owner.uid for owner in self.owner_references if owner.controller), "")
+
+    @property
+    def key_as_owner(self) -> str:
+        """The key by which its own objects are found: anybody may write its uid on an object of another namespace."""
+        return f"{self.namespace}/{self.uid}"
+
+    @property
+    def controller_key(self) -> str:
+        """The `key_as_owner` of the controlling owner; "" without one."""
+        uid = self.controller_uid
+        return f"{self.namespace}/{uid}" if uid else ""

@@ -1,0 +1,114 @@
+"""Pods of another namespace that pass for workers of somebody's NodeSet: they name its uid as their controller's.
+
+Kubernetes deletes such pods at some time, but a finalizer keeps them, and more can be created meanwhile.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.attacks import attack
+from tests.make.apiserver import Manifest
+from tests.slurmoperator.nodesets.peers import SETTLED_S, Operator, job, names_of, node_set
+from tests.virtual_time import VirtualClock, run
+
+WORKER = {"app.kubernetes.io/name": "slurmd", "app.kubernetes.io/instance": "gpu"}
+CORDONED = {"nodeset.slinky.slurm.net/pod-cordon": "true"}
+DEAR = {"nodeset.slinky.slurm.net/pod-deletion-cost": "1000000"}
+
+
+def forged(name: str, *, hostname: str, annotations: dict[str, str]) -> Manifest:
+    """A running pod of namespace `mallory`, as a user with the role `edit` there can have it."""
+    owner = {"apiVersion": "slinky.slurm.net/v1beta1", "kind": "NodeSet", "name": "gpu"}
+    meta: dict[str, Any] = {
+        "name": name,
+        "namespace": "mallory",
+        "uid": f"uid-{name}",
+        "labels": WORKER,
+        "annotations": annotations,
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "finalizers": ["mallory.example/stays"],
+        "ownerReferences": [{**owner, "uid": "uid-gpu", "controller": True}],
+    }
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2025-12-31T00:00:00Z"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": {
+            "hostname": hostname,
+            "nodeName": "somewhere",
+            "containers": [{"image": "sleep"}],
+        },
+        "status": {"phase": "Running", "conditions": [ready]},
+    }
+
+
+def put_surplus(operator: Operator) -> None:
+    for name in ("gpu-7", "gpu-8"):
+        operator.api.put(forged(name, hostname=name, annotations=DEAR))
+        operator.slurm.register(name)
+
+
+def put_cordoned(operator: Operator) -> None:
+    operator.api.put(forged("gpu-9", hostname="gpu-0", annotations=CORDONED))
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        attack(
+            "surplus",
+            "have another namespace's workers of Slurm drained and deleted as surplus, by pods of one's own that name its NodeSet as their owner",
+            "a NodeSet's workers are the pods of its own namespace, and its uid alone makes nobody one",
+            put_surplus,
+        ),
+        attack(
+            "cordoned",
+            "have another namespace's worker drained in Slurm by a cordoned pod of one's own that has its host name and its owner",
+            "a NodeSet's workers are the pods of its own namespace, and its uid alone makes nobody one",
+            put_cordoned,
+        ),
+    ],
+)
+def test_a_pod_of_another_namespace_is_nobodys_worker(put: Callable[[Operator], None]) -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(node_set(replicas=2))
+        await operator.lead(for_s=SETTLED_S)
+        operator.slurm.jobs[1] = job(1, "gpu-1")
+        await operator.lead(for_s=SETTLED_S)
+        before = len(operator.trouble.writes)
+
+        await operator.lead(for_s=3 * SETTLED_S, then={SETTLED_S: lambda: put(operator)})
+
+        assert {"gpu-0", "gpu-1"} <= {*names_of(operator.api.pods)}
+        assert ["", ""] == [operator.slurm.nodes.by_name[f"gpu-{n}"].reason for n in (0, 1)]
+        assert [] == operator.trouble.writes[before:]
+        assert 2 == operator.api.status("gpu")["replicas"]
+
+    run(main)
+
+
+@pytest.mark.attack(
+    "keep another namespace's NodeSet from being deleted by a pod of one's own that names it as its owner",
+    "a NodeSet waits for the pods of its own namespace only",
+)
+def test_a_deleted_node_set_does_not_wait_for_pods_of_another_namespace() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.put(node_set(replicas=1))
+        await operator.lead(for_s=SETTLED_S)
+        put_surplus(operator)
+        (path,) = (at for at, found in operator.api.objects.items() if found["kind"] == "NodeSet")
+        leaving = {**operator.api.objects[path]}
+        leaving["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+        operator.api._store(path, leaving)
+
+        await operator.lead(for_s=3 * SETTLED_S)
+
+        assert [] == [*operator.api.of("NodeSet")]
+        assert ["gpu-7", "gpu-8"] == names_of(operator.api.pods)
+
+    run(main)
