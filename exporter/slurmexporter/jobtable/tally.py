@@ -10,6 +10,8 @@ from slurmexporter.text.budget import Admission
 from slurmexporter.text.family import Histogram
 
 _REMEMBERED: Final = 1000
+_MOST_LISTS: Final = 50
+"""Lists of partitions with series of their own: a waiting job has its user's, in any order."""
 _MINUTE: Final = 60.0
 _HOUR: Final = 3600.0
 BOUNDS_S: Final = (
@@ -30,12 +32,13 @@ RATIO_BOUNDS: Final = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 class Tally:
-    """Counts by partition and account; accounts beyond the budget are `(other)`."""
+    """Counts by partition and account; accounts and lists of partitions beyond the budget are `(other)`."""
 
     def __init__(self, *, top_accounts: int) -> None:
         self.ended: deque[Job] = deque(maxlen=_REMEMBERED)
         """The last jobs that ended, for `EfficiencyCollector`."""
         self._accounts = Admission(top_accounts)
+        self._lists = Admission(_MOST_LISTS)
         self.submits: dict[tuple[str, str], int] = defaultdict(int)
         self.starts: dict[tuple[str, str], int] = defaultdict(int)
         self.requeues: dict[tuple[str, str], int] = defaultdict(int)
@@ -103,4 +106,7 @@ class Tally:
             used.observe(ran_s / job.limit_s)
 
     def _where(self, job: Job) -> tuple[str, str]:
-        return ",".join(job.partitions), self._accounts.name(job.account)
+        partition = ",".join(job.partitions)
+        if len(job.partitions) > 1:
+            partition = self._lists.name(partition)
+        return partition, self._accounts.name(job.account)

@@ -1,0 +1,27 @@
+"""Jobs of a Slurm user who wants an exporter that is full, or to be read as something else."""
+
+from itertools import islice, permutations
+
+import pytest
+
+from slurmexporter.jobtable.tally import Tally
+from tests.exporter.records import job
+
+PARTITIONS = ("main", "gpu", "big", "small", "debug", "long", "night")
+
+
+@pytest.mark.attack(
+    "submit jobs to the same partitions in ever other orders, each of which slurm-exporter would count apart until it restarts",
+    "50 lists of partitions are counted apart, the rest together",
+)
+def test_a_user_makes_no_series_by_listing_partitions_in_other_orders() -> None:
+    tally = Tally(top_accounts=10)
+    lists = [",".join(some) for some in islice(permutations(PARTITIONS), 2000)]
+    for number, some in enumerate(lists):
+        tally.count(None, job(number, "PENDING", partition=some), is_new_base=True)
+    tally.count(None, job(9999, "PENDING"), is_new_base=True)
+
+    assert 2001 == sum(tally.submits.values())
+    assert len(tally.submits) <= 52
+    assert 1 == tally.submits["main", "physics"]
+    assert 1950 == tally.submits["(other)", "physics"]
