@@ -272,7 +272,7 @@ def _partition_faults(inputs: ConfigurationInputs) -> Iterator[Fault]:
         line_text = f"PartitionName={node_set.slurm_name} {config}"
         for fault in checking.check("slurm.conf", line_text, at):
             yield Fault(at, fault.message)
-        if any(word.lower().startswith("nodes=") for word in config.split()):
+        if any(setting.key.lower() == "nodes" for setting in lines.settings(config)):
             text = "Nodes is always the NodeSet itself: add another partition to extraConf"
             yield Fault(at, text)
     extra = tuple(lines.read(inputs.controller.spec.extra_conf))
