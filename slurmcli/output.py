@@ -183,4 +183,4 @@ def _cell(value: object) -> "Text":
             text = duration(value)
         case _:
             text = str(value)
-    return Text(visible(text), style=_STYLES.get(text, ""))
+    return Text(visible_line(text), style=_STYLES.get(text, ""))

@@ -13,7 +13,20 @@ from types import MappingProxyType
 from typing import TypeGuard
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("integration", "chart", "slurmoperator", "webhook", "fuzz", "kube", "exporter", "escrow")
+FOLDERS = (
+    "integration",
+    "chart",
+    "slurmoperator",
+    "slurmjobs",
+    "webhook",
+    "extender",
+    "slurm",
+    "fuzz",
+    "kube",
+    "slurmcli",
+    "exporter",
+    "escrow",
+)
 """Of `tests`, in the order of the list: what an ordinary user can try comes first."""
 
 
@@ -70,6 +83,7 @@ BY_FILE: Mapping[str, Actor] = MappingProxyType(
         "tests/chart/test_policies_accounts.py": TOKEN,
         "tests/chart/test_policies_nodes.py": NODE,
         "tests/chart/test_rotation.py": NETWORK,
+        "tests/exporter/test_hostile_jobs.py": SLURM_USER,
         "tests/fuzz/test_endpoints.py": NETWORK,
         "tests/fuzz/test_floods.py": NETWORK,
         "tests/integration/test_copies.py": NEIGHBOUR,
@@ -82,6 +96,7 @@ BY_FILE: Mapping[str, Actor] = MappingProxyType(
         "tests/integration/test_shrunk.py": SLURM_USER,
         "tests/integration/test_signals.py": SLURM_USER,
         "tests/integration/test_watches.py": NETWORK,
+        "tests/slurmcli/test_forged_lines.py": SLURM_USER,
     }
 )
 """Who tries the attacks of a file; a tenant those of all others."""

@@ -93,7 +93,9 @@ def table(objects: Iterable[object], columns: Sequence[str]) -> Table:
         rows.add_column(column, overflow="fold")
     for item in objects:
         # Texts are untrusted: a job's name may be `[/x]`, which is markup, or contain terminal commands.
-        rows.add_row(*(Text(visible(cell(field(item, column)))) for column in columns))
+        # A line feed would begin a line that looks like another object's.
+        texts = (visible(cell(field(item, column))).replace("\n", "\\n") for column in columns)
+        rows.add_row(*map(Text, texts))
     return rows
 
 
