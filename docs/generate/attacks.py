@@ -96,6 +96,7 @@ BY_FILE: Mapping[str, Actor] = MappingProxyType(
         "tests/integration/test_shrunk.py": SLURM_USER,
         "tests/integration/test_signals.py": SLURM_USER,
         "tests/integration/test_watches.py": NETWORK,
+        "tests/slurm/test_unreadable_own_jobs.py": SLURM_USER,
         "tests/slurmcli/test_forged_lines.py": SLURM_USER,
     }
 )
