@@ -47,7 +47,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
                 node_set.metadata.namespace, node_set.spec.controller_ref.name
             )
 
-        rivals = Rivals(program.kube, program.clock)
+        rivals = Rivals(program.kube, program.clock, release=settings.kubernetes.namespace)
         program.health.register("other operators", rivals.check)
         node_sets = NodeSets(program, pod, key_step)
         operator = settings.operator

@@ -16,12 +16,15 @@ from slurmruntime.kube.client import KubeClient
 from slurmruntime.process import clock
 from slurmruntime.process.clock import Clock
 from slurmruntime.process.lifetime import StartAfresh
+from slurmruntime.values import numbers
 from slurmruntime.values.errors import PEER_ERRORS
 
 _log = structlog.get_logger(__name__)
 
 LEASE: Final = "slurm-operator"
 """The lease of SchedMD's operator, in the namespace that it runs in (its cmd/manager/main.go). Ours has another name."""
+THEIRS: Final = "slinky"
+"""The namespace that SchedMD's documentation installs it in."""
 _PAUSE_S: Final = 10.0
 
 
@@ -62,9 +65,11 @@ _LEASES: Final = resource.own_kind(
 class Rivals:
     """Polls for another operator. While there is one, this operator does nothing."""
 
-    def __init__(self, kube: KubeClient, now: Clock) -> None:
+    def __init__(self, kube: KubeClient, now: Clock, *, release: str) -> None:
+        """release: the namespace of this operator."""
         self._kube = kube
         self._clock = now
+        self._release = release
         self._rival: str | None = "it is not yet known whether another operator serves these kinds"
         self.alone = asyncio.Event()
         """Set while no other operator serves the kinds."""
@@ -82,7 +87,7 @@ class Rivals:
         """
         while not stop.is_set():
             try:
-                rival = await find(self._kube, self._clock.now())
+                rival = await find(self._kube, self._clock.now(), release=self._release)
             except PEER_ERRORS as error:
                 _log.warning("operator.rivals_unknown", error=str(error))
             else:
@@ -100,15 +105,22 @@ class Rivals:
             raise StartAfresh(f"another operator has started: {rival}")
 
 
-async def find(kube: KubeClient, now: datetime) -> str | None:
+async def find(kube: KubeClient, now: datetime, *, release: str) -> str | None:
     """Return which other operator serves the kinds now, and how to stop it; None if none does.
+
+    A lease counts in the namespace of this operator and in that of SchedMD's only: elsewhere, many may create
+    one of any name, and would stop this operator for all.
 
     Raises:
         KubeError: the webhook configurations or leases were not read.
     """
     configurations = await lists.listing(kube, _CONFIGURATIONS)
-    ours = {"fieldSelector": f"metadata.name={LEASE}"}
-    leases = await lists.listing(kube, _LEASES, params=ours)
+    only = {"fieldSelector": f"metadata.name={LEASE}"}
+    leases = [
+        lease
+        for namespace in dict.fromkeys((release, THEIRS))
+        for lease in await lists.listing(kube, _LEASES, namespace=namespace, params=only)
+    ]
     return next(_rivals(configurations, leases, now), None)
 
 
@@ -129,7 +141,9 @@ def _rivals(
         spec = lease.spec
         if not spec.holder_identity or spec.renew_time is None:
             continue
-        until = spec.renew_time + timedelta(seconds=spec.lease_duration_seconds or 0)
+        until = numbers.moment(spec.renew_time) + timedelta(
+            seconds=spec.lease_duration_seconds or 0
+        )
         if now < until:
             yield (
                 f"{spec.holder_identity} holds the lease {lease.metadata.full_name}: stop SchedMD's slurm-operator "

@@ -41,7 +41,9 @@ async def examine(client: KubeClient, release: str, *, skew_s: float) -> Operato
         return OperatorFacts(release=release, definitions=installed)
     now = datetime.now(UTC)  # noqa: TID251  # a person runs a command now
     is_read, age_s = await _lease(client, release, skew_s)
-    rival, label = await asyncio.gather(_readable(_rival(client, now)), _readable(_label(client)))
+    rival, label = await asyncio.gather(
+        _readable(_rival(client, now, release)), _readable(_label(client))
+    )
     return OperatorFacts(
         release=release,
         definitions=installed,
@@ -90,8 +92,8 @@ async def _differing(client: KubeClient) -> Mapping[str, Sequence[str]]:
     return differing
 
 
-async def _rival(client: KubeClient, now: datetime) -> str:
-    return await rivals.find(client, now) or ""
+async def _rival(client: KubeClient, now: datetime, release: str) -> str:
+    return await rivals.find(client, now, release=release) or ""
 
 
 async def _label(client: KubeClient) -> str:

@@ -159,20 +159,20 @@ async def test_another_operator_is_known_by_its_webhook_and_by_a_lease_that_it_r
     async with KubeClient.open(
         str(served.kubeconfig), request_timeout_s=10, user_agent="slurm-bridge-operator/1"
     ) as client:
-        assert await rivals.find(client, now) is None
+        assert await rivals.find(client, now, release=namespace) is None
 
         rival.register()
         assert f"rival-{namespace} is registered for slinky.slurm.net" in (
-            await rivals.find(client, now) or ""
+            await rivals.find(client, now, release=namespace) or ""
         )
         rival.leave()
-        assert await rivals.find(client, now) is None
+        assert await rivals.find(client, now, release=namespace) is None
 
         rival.hold(until=now + timedelta(hours=1))
         assert f"theirs holds the lease {namespace}/slurm-operator" in (
-            await rivals.find(client, now) or ""
+            await rivals.find(client, now, release=namespace) or ""
         )
-        assert await rivals.find(client, now + timedelta(hours=2)) is None
+        assert await rivals.find(client, now + timedelta(hours=2), release=namespace) is None
 
 
 @pytest.fixture

@@ -104,7 +104,7 @@ def test_a_rival_that_comes_later_ends_the_process_and_one_that_is_there_does_no
     async def main(clock: VirtualClock) -> None:
         api = _Registered()
         loop = asyncio.get_running_loop()
-        rivals = Rivals(api, clock)  # type: ignore[arg-type]  # all it calls
+        rivals = Rivals(api, clock, release="slurm-bridge-system")  # type: ignore[arg-type]  # all it calls
         api.groups = ("slinky.slurm.net",)
         loop.call_later(60, lambda: setattr(api, "groups", ()))
         alone: list[bool] = []
