@@ -8,6 +8,7 @@ from typing import Final
 
 import structlog
 from structlog.contextvars import bind_contextvars
+from typing_extensions import override
 
 from slurmoperator.clusters import expanding, planning, summary, yielding
 from slurmoperator.clusters.planning import ClusterPlan, ClusterSituation, ObjectId, ObjectPlan
@@ -29,7 +30,7 @@ from slurmruntime.kube.apply.owned_objects import ObjectOwner, withdraw
 from slurmruntime.kube.apply.ownership import OwnershipMetadata
 from slurmruntime.kube.cache import Cache, Index
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.leading.controller import Controller, Process, Watch
+from slurmruntime.leading.controller import Controller, Keys, Process, Watch
 from slurmruntime.model.objects import JsonObject
 from slurmruntime.values.errors import PEER_ERRORS, PeerError
 
@@ -50,7 +51,7 @@ class _ObjectResult:
     """The one that was written in this look; 0 if nothing was."""
 
 
-class ClusterLoop:
+class ClusterLoop(Keys[str]):
     """Reconciles SlurmClusters during one term of leadership."""
 
     def __init__(
@@ -82,6 +83,7 @@ class ClusterLoop:
                 Watch(node_sets, self._owners),
             ],
             process=process,
+            keys=self,
         )
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -286,6 +288,11 @@ class ClusterLoop:
                 and self._clusters.get(version.metadata.controller_uid) is not None
             ):
                 yield version.metadata.controller_uid
+
+    @override
+    def lane(self, key: str, /) -> str:
+        watched = self._clusters.get(key)
+        return watched.metadata.namespace if watched else ""
 
 
 def _changed(old: WatchedCluster | None, new: WatchedCluster | None) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Final
 
 import structlog
 from structlog.contextvars import bind_contextvars
+from typing_extensions import override
 
 from slurmoperator.daemons import conditions, leaving, planning
 from slurmoperator.daemons.acting import KeySource, PartActing
@@ -29,7 +30,7 @@ from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.rendering.site import ELSEWHERE, ControlSite, NamespaceScope
 from slurmoperator.reports import StatusReports
 from slurmruntime.kube import errors as kube_errors
-from slurmruntime.leading.controller import Controller, Process, Watch
+from slurmruntime.leading.controller import Controller, Keys, Process, Watch
 
 _log = structlog.get_logger(__name__)
 
@@ -40,7 +41,7 @@ _SHORTEST: Final = timedelta(seconds=1)
 """Between two reconciles of an object without an event."""
 
 
-class ControlLoop:
+class ControlLoop(Keys[str]):
     """Reconciles the control plane's objects during one term of leadership."""
 
     def __init__(
@@ -69,6 +70,7 @@ class ControlLoop:
                 Watch(caches.node_sets, self._changed),
             ],
             process=process,
+            keys=self,
         )
         self._queue = self._controller.queue
         self._clock = process.clock
@@ -166,6 +168,11 @@ class ControlLoop:
         if any(version.kind == "Token" for version in versions):
             return [token.metadata.uid for token in versions]
         return self._in_namespaces({version.metadata.namespace for version in versions})
+
+    @override
+    def lane(self, key: str, /) -> str:
+        watched = self._find(key)
+        return watched.metadata.namespace if watched else ""
 
     def _wake(self, namespace: str) -> None:
         for uid in self._in_namespaces({namespace}):
