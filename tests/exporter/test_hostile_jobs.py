@@ -13,7 +13,7 @@ PARTITIONS = ("main", "gpu", "big", "small", "debug", "long", "night")
 
 
 @pytest.mark.attack(
-    "submit jobs to the same partitions in ever other orders, each of which slurm-exporter would count apart until it restarts",
+    "submit jobs to the same partitions in ever other orders, and have slurm-exporter count each of these apart until it restarts",
     "50 lists of partitions are counted apart, the rest together",
 )
 def test_a_user_makes_no_series_by_listing_partitions_in_other_orders() -> None:

@@ -82,7 +82,7 @@ async def test_what_its_rule_allows_is_submitted() -> None:
     [
         attack(
             "an account",
-            "once a SlurmJob is admitted, have its ConfigMap ask for somebody else's account",
+            "once a SlurmJob is admitted, have its ConfigMap ask for another user's account",
             "the script is judged as it is at the submit",
             "--account=physics",
             "line 2: expected lab (policy rule lab), found 'physics'",

@@ -61,13 +61,13 @@ def put_cordoned(operator: Operator) -> None:
         attack(
             "surplus",
             "have another namespace's workers of Slurm drained and deleted as surplus, by pods of one's own that name its NodeSet as their owner",
-            "a NodeSet's workers are the pods of its own namespace, and its uid alone makes nobody one",
+            "a NodeSet's workers are the pods of its own namespace, and its uid alone makes no other pod one",
             put_surplus,
         ),
         attack(
             "cordoned",
             "have another namespace's worker drained in Slurm by a cordoned pod of one's own that has its host name and its owner",
-            "a NodeSet's workers are the pods of its own namespace, and its uid alone makes nobody one",
+            "a NodeSet's workers are the pods of its own namespace, and its uid alone makes no other pod one",
             put_cordoned,
         ),
     ],
