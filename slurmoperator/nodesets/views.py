@@ -1,6 +1,7 @@
 """The views of all Slurm clusters in use; an unreachable one affects only its own NodeSets."""
 
 import asyncio
+import itertools
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import Final
@@ -55,16 +56,17 @@ class WorkerViews:
             while not stop.is_set():
                 self._has_news.clear()
                 in_use = dict.fromkeys(self._controllers.values())
-                for controller in ends.keys() - in_use.keys():
+                polled = share_fairly(in_use, MOST_SLURMS)
+                for controller in ends.keys() - polled:
                     ends[controller].set()
                 for controller in self._troubles.keys() - in_use.keys():
                     del self._troubles[controller]
-                for controller in [name for name in in_use if name not in ends]:
-                    if len(ends) < MOST_SLURMS:
+                for controller in in_use:
+                    if controller not in polled:
+                        self._report(controller, _TOO_MANY)
+                    elif controller not in ends and len(ends) < MOST_SLURMS:
                         ends[controller] = asyncio.Event()
                         group.create_task(self._read(controller, ends))
-                    else:
-                        self._report(controller, _TOO_MANY)
                 await self._has_news.wait()
             for end in ends.values():
                 end.set()
@@ -144,3 +146,13 @@ class WorkerViews:
     async def _wake_at(self, stop: asyncio.Event) -> None:
         await stop.wait()
         self._has_news.set()
+
+
+def share_fairly(controllers: Iterable[str], most: int) -> frozenset[str]:
+    """Return the Controllers, `namespace/name`, whose Slurm is polled: one of each namespace in turn, its first ones first."""
+    by_namespace: dict[str, list[str]] = {}
+    for controller in controllers:
+        by_namespace.setdefault(controller.partition("/")[0], []).append(controller)
+    rounds = itertools.zip_longest(*by_namespace.values())
+    in_turn = filter(None, itertools.chain.from_iterable(rounds))
+    return frozenset(itertools.islice(in_turn, most))

@@ -1,17 +1,25 @@
 """A tenant with very many objects of slurm-operator's, beside one of somebody else."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from typing_extensions import override
 
+from slurmoperator.nodesets.plan.look import Interest
+from slurmoperator.nodesets.views import MOST_SLURMS, WorkerViews
 from slurmoperator.objects.own.slurm_cluster import API_VERSION, KIND, PLURAL
+from slurmruntime.process.metrics import Metrics
 from tests.make.apiserver import Manifest
+from tests.make.processes import process
 from tests.slurmoperator.clusters.peers import SIX_LINES, ClusterLeaders, WithCluster
 from tests.slurmoperator.daemons.peers import AppliedTo, Leaders, part, secret
 from tests.virtual_time import VirtualClock, run
 
 MANY = 200
+UNINTERESTED = Interest(nodes=frozenset(), jobs=False)
 SIGNING = secret("site-auth-jwt", jwt_key=b"k" * 64)
 
 
@@ -77,6 +85,39 @@ def test_a_crowd_of_clusters_holds_up_nobody_else() -> None:
         await leaders.lead(for_s=1)
 
         assert served_before(api.paths) <= 2
+
+    run(main)
+
+
+@pytest.mark.attack(
+    "create NodeSets for as many Controllers as slurm-operator polls, and so have the workers of other tenants' Slurms neither drained nor replaced",
+    "namespaces share the places fairly: one with few Slurms has all of them polled",
+)
+def test_a_crowd_of_slurms_takes_the_place_of_nobody_elses() -> None:
+    async def main(clock: VirtualClock) -> None:
+        @asynccontextmanager
+        async def opens(_controller: str) -> AsyncIterator[object]:
+            yield object()
+
+        views = WorkerViews(
+            opens,  # type: ignore[arg-type]  # nothing is asked of it
+            clock=clock,
+            wake=lambda _: None,
+            set_aside=process(clock, Metrics("operator")).set_aside,
+        )
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(views.run(stop))
+            for number in range(MOST_SLURMS + 1):
+                views.follow(f"mallory/{number}", f"m-{number}", UNINTERESTED)
+            await clock.sleep(10)
+            views.follow("slurm/site", "theirs", UNINTERESTED)
+            await clock.sleep(10)
+
+            polled = [views.of(f"mallory/{number}") for number in range(MOST_SLURMS + 1)]
+            assert views.of("slurm/site") is not None
+            assert MOST_SLURMS - 1 == len(polled) - polled.count(None)
+            stop.set()
 
     run(main)
 
