@@ -69,6 +69,7 @@ BOUNDS: Final = (
     *_bounds(
         "webhook",
         ("SlurmJobs that wait for their review", "webhook.apart:MOST_BYTES", "tests/webhook/test_dear_scripts.py::test_a_flood_of_dear_scripts_lets_pods_pass"),
+        ("the same of one namespace", "webhook.apart:MOST_BYTES_OF_ONE", "tests/webhook/test_turns.py::test_one_namespace_does_not_fill_what_may_wait"),
         ("time that one waits", "webhook.apart:LONGEST_WAIT_S", "tests/webhook/test_dear_scripts.py::test_a_flood_of_dear_scripts_lets_pods_pass"),
     ),
     *_bounds(
