@@ -103,9 +103,9 @@ async def test_what_its_rule_allows_is_submitted() -> None:
         ),
         attack(
             "a licence",
-            "get a licence that the rule refuses by `--tres-per-task`, in capitals, beside other resources",
+            "get a licence that the rule refuses by `--tres-per-task`, beside other resources and with a colon, which Slurm takes, too",
             "licences are looked for in all three options that Slurm takes them from",
-            "--tres-per-task=cpu=1,LICENSE/matlab=1",
+            "--tres-per-task=cpu=1,license:matlab=1",
             "found 'matlab'",
         ),
     ],
