@@ -112,9 +112,13 @@ class NodeSetGathering:
         others = self._by_controller.get(node_set.controller) if node_set else ()
         return [other.metadata.uid for other in others]
 
-    def on_nodes(self) -> list[str]:
-        """Return the uids of all NodeSets that have one worker on each fitting Kubernetes node."""
-        return [node_set.metadata.uid for node_set in self._by_mode.get("DaemonSet")]
+    def on_nodes(self, namespace: str = "") -> list[str]:
+        """Return the uids of the NodeSets, of one namespace or all, that have one worker on each fitting Kubernetes node."""
+        return [
+            node_set.metadata.uid
+            for node_set in self._by_mode.get("DaemonSet")
+            if namespace in ("", node_set.metadata.namespace)
+        ]
 
     def gather(
         self,

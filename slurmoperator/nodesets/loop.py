@@ -54,7 +54,7 @@ class NodeSetLoop(Keys[str]):
             self.reconcile,
             [
                 Watch(caches.node_sets, self._node_set_changed),
-                Watch(caches.pods, _owners),
+                Watch(caches.pods, self._pod_changed),
                 Watch(caches.kube_nodes, self._node_changed),
             ],
             process=process,
@@ -157,7 +157,19 @@ class NodeSetLoop(Keys[str]):
         if old is None or new is None or old.metadata.generation != new.metadata.generation:
             for version in versions:  # NodeSets that waited for its names
                 yield from self._gathering.uids_in_same_slurm(version)
-            yield from self._gathering.on_nodes()
+                yield from self._gathering.on_nodes(version.metadata.namespace)
+
+    def _pod_changed(
+        self, old: WorkerPodObject | None, new: WorkerPodObject | None
+    ) -> Iterator[str]:
+        for version in (old, new):
+            watched = self._node_sets.get(version.metadata.controller_uid) if version else None
+            if (
+                version
+                and watched
+                and watched.metadata.key_as_owner == version.metadata.controller_key
+            ):
+                yield watched.metadata.uid
 
     def _node_changed(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> Iterator[str]:
         if old is None or new is None or _placement_facts(old) != _placement_facts(new):
@@ -172,12 +184,6 @@ class NodeSetLoop(Keys[str]):
     def lane(self, key: str, /) -> str:
         watched = self._node_sets.get(key)
         return watched.metadata.namespace if watched else ""
-
-
-def _owners(old: WorkerPodObject | None, new: WorkerPodObject | None) -> Iterator[str]:
-    for version in (old, new):
-        if version is not None and version.metadata.controller_uid:
-            yield version.metadata.controller_uid
 
 
 def _worker_facts(node: KubeNodeFacts) -> tuple[object, ...]:

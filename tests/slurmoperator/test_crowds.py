@@ -1,11 +1,14 @@
 """A tenant with very many objects of slurm-operator's, beside one of somebody else."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from structlog.contextvars import merge_contextvars
+from structlog.testing import capture_logs
 from typing_extensions import override
 
 from slurmoperator.nodesets.plan.look import Interest
@@ -16,11 +19,28 @@ from tests.make.apiserver import Manifest
 from tests.make.processes import process
 from tests.slurmoperator.clusters.peers import SIX_LINES, ClusterLeaders, WithCluster
 from tests.slurmoperator.daemons.peers import AppliedTo, Leaders, part, secret
+from tests.slurmoperator.nodesets.given import machine, on_nodes
+from tests.slurmoperator.nodesets.peers import SETTLED_S, Operator, node_set
 from tests.virtual_time import VirtualClock, run
 
 MANY = 200
 UNINTERESTED = Interest(nodes=frozenset(), jobs=False)
 SIGNING = secret("site-auth-jwt", jwt_key=b"k" * 64)
+
+
+POD_OF_GPU: Manifest = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {
+        "name": "gpu-7",
+        "uid": "uid-gpu-7",
+        "labels": {"app.kubernetes.io/name": "slurmd"},
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "ownerReferences": [{"kind": "NodeSet", "uid": "uid-gpu", "controller": True}],
+    },
+    "spec": {"hostname": "x", "containers": [{"image": "sleep"}]},
+    "status": {"phase": "Pending"},
+}
 
 
 class Watched(AppliedTo):
@@ -118,6 +138,41 @@ def test_a_crowd_of_slurms_takes_the_place_of_nobody_elses() -> None:
             assert views.of("slurm/site") is not None
             assert MOST_SLURMS - 1 == len(polled) - polled.count(None)
             stop.set()
+
+    run(main)
+
+
+@pytest.mark.attack(
+    "change one's own NodeSet, or a pod that names another tenant's as its owner, again and again, so that slurm-operator plans that tenant's workers each time",
+    "a change wakes the NodeSets of its own namespace only",
+)
+def test_what_a_tenant_changes_wakes_no_node_set_of_others() -> None:
+    async def main(clock: VirtualClock) -> None:
+        operator = Operator(clock)
+        operator.api.create(machine("a"))
+        operator.api.put(on_nodes())
+        operator.api.put(_in_namespace("mallory", node_set("mine", replicas=0)))
+        operator.api.put(_in_namespace("mallory", POD_OF_GPU))
+        await operator.lead(for_s=SETTLED_S)
+
+        def change() -> None:
+            operator.api.change("NodeSet", "mine", spec={"minReadySeconds": 1 + len(changes)})
+            operator.api.change("Pod", "gpu-7", status={"message": str(len(changes))})
+            changes.append(None)
+
+        changes: list[None] = []
+        looks: list[Counter[str]] = []
+        for number_of_changes in (0, 100):
+            then = {SETTLED_S + number: change for number in range(number_of_changes)}
+            with capture_logs(processors=[merge_contextvars]) as log:
+                await operator.lead(for_s=SETTLED_S + 110, then=then)
+            done = (line["key"] for line in log if line["event"] == "reconcile.done")
+            looks.append(Counter(done))
+
+        calm, busy = looks
+        assert 100 == len(changes)
+        assert busy["uid-mine"] >= calm["uid-mine"] + 100
+        assert busy["uid-gpu"] <= calm["uid-gpu"] + 2
 
     run(main)
 
