@@ -26,6 +26,8 @@ FOLDERS = (
     "slurmcli",
     "exporter",
     "escrow",
+    *("integration", "chart", "slurmoperator", "webhook", "fuzz", "kube", "exporter", "escrow"),
+    *("controllers", "extender", "leading"),
 )
 """Of `tests`, in the order of the list: what an ordinary user can try comes first."""
 
@@ -82,6 +84,8 @@ BY_FILE: Mapping[str, Actor] = MappingProxyType(
     {
         "tests/chart/test_policies_accounts.py": TOKEN,
         "tests/chart/test_policies_nodes.py": NODE,
+        "tests/chart/test_policies_other_tokens.py": TOKEN,
+        "tests/controllers/test_lying_nodes.py": NODE,
         "tests/chart/test_rotation.py": NETWORK,
         "tests/exporter/test_hostile_jobs.py": SLURM_USER,
         "tests/fuzz/test_endpoints.py": NETWORK,
@@ -109,8 +113,16 @@ BY_TEST: Mapping[str, Actor] = MappingProxyType(
         "test_a_suspended_pod_is_evicted": SLURM_USER,
         "test_an_expired_token_is_replaced_without_a_restart_and_nothing_secret_is_said": NETWORK,
         "test_an_identity_in_a_comment_is_none": SLURM_USER,
+        "test_a_device_of_the_same_name_on_another_node_is_in_nobodys_way": NODE,
+        "test_a_kubelet_creates_no_mirror_pod_that_looks_placed": NODE,
+        "test_a_lease_is_left_to_a_holder_who_is_gone_for_a_minute_whatever_it_says": TOKEN,
+        "test_a_question_of_the_future_is_none": TOKEN,
         "test_an_owner_of_another_namespace_owns_nothing_here": TENANT,
         "test_no_account_of_ours_reads_other_peoples_secrets": TOKEN,
+        "test_no_companion_has_a_secret_in_its_environment": TOKEN,
+        "test_no_companion_looks_placed": TOKEN,
+        "test_no_companion_runs_beside_the_control_plane_or_at_the_cost_of_others": TOKEN,
+        "test_not_even_our_controllers_change_whose_it_is": TOKEN,
         "test_the_account_creates_nothing_else": TOKEN,
         "test_the_webhooks_account_may_do_nothing": TOKEN,
         "test_who_cancels_many_own_jobs_keeps_no_pod_and_holds_back_nobodys": SLURM_USER,

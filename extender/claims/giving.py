@@ -118,7 +118,7 @@ class Devices:
             await self._learn_from_predecessor()
             gifts, classes = await self._decide(pod, action, job, afresh=afresh)
             todo = [gift for gift in gifts if not giving.is_done(gift, pod.uid, action.kube_node)]
-            self._reserve(gifts)
+            self._reserve(gifts, action.kube_node)
         except CannotGive as error:
             self._remember_waiting(pod.uid, action.kube_node)
             raise NotGiven(str(error)) from error
@@ -265,15 +265,16 @@ class Devices:
             return known
         return (await nodes.node(self._slurm, node)).gres
 
-    def _reserve(self, gifts: Sequence[Gift]) -> None:
+    def _reserve(self, gifts: Sequence[Gift], node: KubeNode) -> None:
         """Reserve devices that are free, or raise CannotGive; there must be no await in between."""
         now = self._clock.monotonic()
         pools = {device.pool for gift in gifts for device in gift.devices}
         shown = (claim for pool in pools for claim in self._in_pool.get(pool))
-        if conflict := giving.in_the_way(gifts, chain(shown, self._reserved.claims(now=now))):
+        everyone = chain(shown, self._reserved.claims(now=now))
+        if conflict := giving.in_the_way(gifts, everyone, node):
             raise CannotGive(conflict)
         for gift in gifts:
-            self._hold(as_allocated(gift), now)
+            self._hold(as_allocated(gift, node), now)
 
     def _hold(self, claim: ResourceClaim, now: float) -> None:
         cached = self._known.all.get(claim.uid)

@@ -38,6 +38,23 @@ def test_what_the_leader_before_gave_is_not_given_again() -> None:
     staged(second, claim("one", given="gpu-0", to="one"), claim("two"))
 
 
+@pytest.mark.attack(
+    "keep another node's devices from its pods, by publishing devices of the same names in its pool, and having them given to a pod of one's own",
+    "a claim on another node has other devices, whatever their names",
+)
+def test_a_device_of_the_same_name_on_another_node_is_in_nobodys_way() -> None:
+    theirs = claim("theirs", given="gpu-0", to="theirs", node="s1")
+    [term] = theirs["status"]["allocation"]["nodeSelector"]["nodeSelectorTerms"]
+    term["matchFields"][0]["values"] = ["s2"]
+
+    async def first(stage: Stage) -> None:
+        assert "s2" == stage.read("theirs").node
+        await stage.give("one", 1)
+        assert ["one", "theirs"] == sorted(stage.given())
+
+    staged(first, claim("one"), theirs)
+
+
 def test_an_odd_claim_hides_no_other() -> None:
     odd = claim("odd")
     odd["spec"]["devices"] = "many"

@@ -329,10 +329,17 @@ def _gres(counts: Mapping[str, int]) -> tuple[str, str]:
 
 
 def _address(kube_node: KubeNodeFacts) -> Iterator[Fault]:
-    """Yield a fault for a host name: slurmctld would resolve it, for up to 10 s, at every job start."""
+    """Yield a fault for a host name: slurmctld would resolve it, for up to 10 s, at every job start.
+
+    Python takes any text behind a `%` for an IPv6 zone; kubelets report none.
+    """
     try:
-        ipaddress.ip_address(kube_node.internal_ip or "::")
+        address = ipaddress.ip_address(kube_node.internal_ip or "::")
     except ValueError:
+        is_plain = False
+    else:
+        is_plain = not getattr(address, "scope_id", None)
+    if not is_plain:
         yield Fault(
             "status.addresses[InternalIP]",
             f"expected an IP address, found {kube_node.internal_ip[:_SHOWN]!r}",

@@ -23,6 +23,8 @@ from bridge.domain.nodes.actions import Cordon, Down, Drain, NodeAction, Resume,
 from slurmruntime.model import nodes
 from slurmruntime.model.nodes import KubeNodeFacts, NodeCondition, SlurmNodeFacts
 from slurmruntime.values import names
+from slurmruntime.values.faults import shortened
+from slurmruntime.values.visible import visible_line
 
 REASON_PREFIX = "slurm-bridge: "
 """The prefix of a drain's or DOWN's reason if it is ours."""
@@ -38,6 +40,9 @@ NO_PODS = "NoPods"
 
 SEEN_WITHIN = timedelta(seconds=2)
 """How much later than others we may see a pod."""
+
+_LONGEST_REASON = 128
+"""Bytes of a condition's reason in the reason of a drain; Kubernetes' own are words such as `KubeletHasDiskPressure`."""
 
 IN_SERVICE = "InService"
 """The reason of the condition of a node that is in Slurm as wanted."""
@@ -138,9 +143,14 @@ def unavailable(kube_node: KubeNodeFacts, policy: NodeRules, *, is_taken: bool) 
     for kube_condition in sorted(kube_node.conditions, key=lambda entry: entry.type):
         if kube_condition.type in policy.drain_conditions and kube_condition.status == "True":
             return f"condition {kube_condition.type}" + (
-                f" ({kube_condition.reason})" if kube_condition.reason else ""
+                f" ({_in_short(kube_condition.reason)})" if kube_condition.reason else ""
             )
     return TAKEN if is_taken else ""
+
+
+def _in_short(reason: str) -> str:
+    """Return a condition's reason as Slurm may store and show it: a kubelet may write anything there."""
+    return shortened(visible_line(reason[:_LONGEST_REASON]), _LONGEST_REASON)
 
 
 def _to_slurm(

@@ -131,9 +131,11 @@ def test_a_device_that_another_claim_still_has_is_in_the_way() -> None:
     [gift] = giving.deal([claim("mine", 1)], CLASSES, PROFILES, {"gpu:a100": [device(1)]})
     other = replace(claim("other", 1), is_allocated=True, devices=(device(1),))
 
-    assert "still given to claim ns/other" in giving.in_the_way([gift], [other])
-    assert not giving.in_the_way([gift], [replace(other, devices=(device(2),))])
-    assert not giving.in_the_way([gift], [replace(other, uid="mine")])
+    assert "still given to claim ns/other" in giving.in_the_way([gift], [other], NODE)
+    assert not giving.in_the_way([gift], [replace(other, devices=(device(2),))], NODE)
+    assert not giving.in_the_way([gift], [replace(other, uid="mine")], NODE)
+    assert giving.in_the_way([gift], [replace(other, node=NODE)], NODE)
+    assert not giving.in_the_way([gift], [replace(other, node="another")], NODE)
 
 
 def test_a_claim_that_was_given_just_so_needs_no_second_write() -> None:

@@ -295,6 +295,11 @@ def test_the_type_of_gpus_comes_from_the_nodes_labels(
             id="a name",
         ),
         pytest.param(
+            {"internal_ip": "fe80::1%eth0"},
+            "status.addresses[InternalIP]: expected an IP address, found 'fe80::1%eth0'",
+            id="an address with a zone, which may be any text",
+        ),
+        pytest.param(
             {"allocatable": Allocatable(extended={"nvidia.com/gpu": 10**9})},
             "status.allocatable[nvidia.com/gpu]: expected at most 1024 devices, found 1000000000",
             id="a billion devices",

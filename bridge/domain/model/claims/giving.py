@@ -134,13 +134,17 @@ def deal(
     return tuple(Gift(claim=claim, results=tuple(take(claim))) for claim in claims)
 
 
-def in_the_way(gifts: Iterable[Gift], everyone: Iterable[ResourceClaim]) -> str:
+def in_the_way(gifts: Iterable[Gift], everyone: Iterable[ResourceClaim], node: KubeNode) -> str:
     """Return which claim still has one of the devices, in words; "" if none has.
 
     A claim has them until its pod is gone and the resource claim controller has taken them back.
+
+    node: where the devices are; a claim on another node has others, as its driver may use the same names.
     """
     wanted = {device: gift.claim.uid for gift in gifts for device in gift.devices}
     for claim in everyone:
+        if claim.node and claim.node != node:
+            continue
         for device in claim.devices:
             if wanted.get(device, claim.uid) != claim.uid:
                 return (

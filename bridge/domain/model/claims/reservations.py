@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from bridge.domain.model.claims.giving import Gift
 from bridge.domain.model.claims.values import ResourceClaim
+from slurmruntime.values.ids import KubeNode
 
 LASTS_S = 120.0
 """How long a gift counts that no cache shows: twice as long as the API server works on a request."""
@@ -44,6 +45,6 @@ class Reservations:
         yield from [claim for _, claim in self._held.values()]
 
 
-def as_allocated(gift: Gift) -> ResourceClaim:
-    """Return a claim as it looks once it has its devices."""
-    return replace(gift.claim.without_spec, is_allocated=True, devices=gift.devices)
+def as_allocated(gift: Gift, node: KubeNode) -> ResourceClaim:
+    """Return a claim as it looks once it has its devices on that node."""
+    return replace(gift.claim.without_spec, is_allocated=True, devices=gift.devices, node=node)
