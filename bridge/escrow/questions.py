@@ -11,6 +11,7 @@ from typing import Self
 
 import structlog
 
+from bridge.domain.model.hybrid import RECENT
 from bridge.reconcile.program import Program
 from slurmruntime.kube.errors import Conflict, KubeError
 from slurmruntime.kube.leases import KubeLeases
@@ -74,13 +75,17 @@ class Questions:
             record = await self._store.get(LEASE)
         except KubeError:
             return
-        self.asked_at = record.renewed_at if record else None
+        self.asked_at = None if record is None or self._is_ahead(record) else record.renewed_at
 
     async def _read_repeatedly(self) -> None:
         while True:
             liveness.turned(_READ_EVERY_S)
             await self.read()
             await self._clock.sleep(_READ_EVERY_S)
+
+    def _is_ahead(self, record: LeaseRecord) -> bool:
+        """Check whether a time is further ahead than clocks differ: it would count for ever."""
+        return record.renewed_at > self._clock.now() + RECENT
 
     async def _write(self, now: datetime) -> None:
         before = await self._store.get(LEASE)
@@ -92,7 +97,7 @@ class Questions:
         )
         if before is None:
             await self._store.create(LEASE, fresh)
-        elif before.renewed_at < now:
+        elif before.renewed_at < now or self._is_ahead(before):
             await self._store.replace(
                 LEASE, replace(fresh, resource_version=before.resource_version)
             )

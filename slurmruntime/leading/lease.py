@@ -31,6 +31,10 @@ _log = structlog.get_logger(__name__)
 RENEW_JITTER = 1.2
 """A leader waits up to this many retry periods between renewals."""
 
+_LONGEST_S = 60
+"""How long a lease that is not renewed is left to its holder, whatever it says: one write with a stolen token would
+otherwise keep all others from leading for 68 years. No contender of ours writes more than `LeaseTimes.duration_s`."""
+
 _RELEASED_FOR_S = 1
 """`leaseDurationSeconds` of a released lease; the API requires a positive number."""
 
@@ -93,7 +97,7 @@ def claim(record: LeaseRecord | None, identity: str, unchanged_s: float) -> Clai
         return Claim.CREATE
     if record.holder == identity:
         return Claim.RENEW
-    if not record.holder or unchanged_s >= record.duration_s:
+    if not record.holder or unchanged_s >= min(record.duration_s, _LONGEST_S):
         return Claim.TAKE
     return Claim.FOLLOW
 

@@ -2,6 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
 
 from bridge.escrow.questions import LEASE, Questions
 from slurmruntime.kube.errors import Conflict, Unavailable
@@ -115,5 +118,24 @@ def test_of_two_replicas_that_write_at_once_one_is_enough() -> None:
         await questions.note()
         assert store.record is not None
         assert ("b", 0) == (store.record.holder, store.writes)
+
+    played(play)
+
+
+@pytest.mark.attack(
+    "with a stolen token of ours, write once that slurmctld's script asks in the year 9999, so that pods run beside native jobs for ever",
+    "a question from the future is none, and the next one replaces it",
+)
+def test_a_question_of_the_future_is_none() -> None:
+    async def play(store: Store, clock: VirtualClock) -> None:
+        later = datetime(9999, 12, 31, tzinfo=UTC)
+        store.record = LeaseRecord(holder="t", acquired_at=later, renewed_at=later, duration_s=30)
+        asked, leads = (Questions(store, name, clock) for name in ("a", "b"))
+        await leads.read()
+        assert leads.asked_at is None
+
+        await asked.note()
+        await leads.read()
+        assert clock.now() == leads.asked_at
 
     played(play)

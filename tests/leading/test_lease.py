@@ -295,3 +295,24 @@ class TestTrouble:
 
         assert [Reign(who="a", began_s=0, ended_s=160)] == election.reigns
         assert second.is_leading
+
+
+@pytest.mark.attack(
+    "with a stolen token of ours, write once into a program's lease that its holder has it for 68 years",
+    "a lease that is not renewed is taken over after a minute, whatever it says",
+)
+def test_a_lease_is_left_to_a_holder_who_is_gone_for_a_minute_whatever_it_says(
+    election: Election,
+) -> None:
+    contenders = [election.contender("a")]
+    election.run(until_s=60)
+    contenders.append(election.contender("b"))
+    before = election.server.record
+    assert before is not None
+    stolen = replace(before, holder="thief", duration_s=2**31 - 1, resource_version="stolen")
+    election.at(70, lambda: setattr(election.server, "record", stolen))
+
+    election.run(until_s=125)
+    assert not any(contender.is_leading for contender in contenders)
+    election.run(until_s=135 + LONGEST_RETRY_S)
+    assert 1 == sum(contender.is_leading for contender in contenders)
