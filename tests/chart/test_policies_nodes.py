@@ -7,7 +7,7 @@ import pytest
 
 from sandbox.client import Sandbox
 from slurmruntime.values import names
-from tests.chart.policed import Cluster, policed, refusal
+from tests.chart.policed import STRATEGIC, Cluster, binding, pod, pods, policed, refusal
 
 NODE = "broken-into"
 PATH = f"/api/v1/nodes/{NODE}"
@@ -63,3 +63,22 @@ def test_a_kubelet_registers_its_node_under_its_own_name_only(cluster: Cluster) 
     body = {"metadata": {"name": NODE, "labels": {names.SLURM_NODE_NAME_LABEL: "node-0"}}}
 
     assert names.SLURM_NODE_NAME_LABEL in refusal(by, "POST", "/api/v1/nodes", body)
+
+
+@pytest.mark.attack(
+    "say as its kubelet that Slurm has refused a running pod, so that it may ask Slurm for something else",
+    "policy `keys`: only of a pod that still has its gate is that believed",
+)
+def test_a_kubelet_frees_no_pods_request_by_a_condition(kubelet: Cluster) -> None:
+    name = kubelet.create(pod("hers"))
+    kubelet.assign(name, NODE)
+    path = pods(kubelet.bridged, name)
+    kubelet.program("extender").create(f"{path}/binding", binding(name, NODE))
+    by = kubelet.user(f"system:node:{NODE}", "system:nodes")
+    refused = {"type": names.ALLOCATED_CONDITION, "status": "False", "reason": "SubmitRefused"}
+    said = {"status": {"conditions": [refused]}}
+    by.request("PATCH", f"{path}/status", said, content_type=STRATEGIC)
+
+    asked = {"metadata": {"annotations": {f"{names.REQUEST_PREFIX}account": "theirs"}}}
+    for api, where in ((by, f"{path}/status"), (kubelet.user(), path)):
+        assert "fixed at CREATE" in refusal(api, "PATCH", where, asked)

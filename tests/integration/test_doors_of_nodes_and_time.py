@@ -71,6 +71,13 @@ def limited(full_sandbox: Sandbox) -> Iterator[Worlds]:
             "expected an IP address",
         ),
         attack(
+            "a list behind an address",
+            "report an InternalIP with a zone that is a hostlist of 65 000 names, or options of slurm.conf",
+            "no address with a zone is passed on: Python takes any text for one",
+            {"addresses": [{"type": "InternalIP", "address": "fe80::1%n[1-65000],Feature=mine"}]},
+            "expected an IP address, found 'fe80::1%n[1-65000],Feature=mine'",
+        ),
+        attack(
             "a billion GPUs",
             "report a billion GPUs, each of which would be named in Slurm's configuration",
             "1024 of one kind at most",
@@ -92,6 +99,39 @@ def test_what_a_kubelet_reports_harms_nobody_else(
     _, message = machine.await_condition("InvalidAnnotation")
     assert words in message
     assert {} == machine.in_slurm()
+
+
+@pytest.mark.attack(
+    "report more CPUs or memory than any machine has, and have a job start there, so that slurmctld counts wrong or ends",
+    "Slurm refuses what it cannot count, which the node says, and takes the rest; other nodes take jobs as ever",
+)
+@pytest.mark.parametrize(
+    ("size", "reason"),
+    [
+        pytest.param({"cpu": "1000000000"}, "Refused", id="a billion CPUs"),
+        pytest.param({"cpu": "65535"}, "InService", id="as many CPUs as 16 bits can say"),
+        pytest.param({"memory": "9223372036854775807"}, "InService", id="8 EiB"),
+    ],
+)
+def test_no_size_that_a_kubelet_reports_stops_slurm(
+    worlds: Worlds, machine: Machine, size: dict[str, str], reason: str
+) -> None:
+    with kubelet(machine.sandbox, machine.name) as api:
+        body = {"status": {"allocatable": size, "capacity": size}}
+        path = f"{machine.path}/status"
+        assert "" == refusal(api, "PATCH", path, body, "strategic-merge-patch+json")
+
+    machine.label("true")
+
+    machine.await_condition(reason)
+    alone = {f"{REQUEST_PREFIX}exclusive": "true"}
+    uid = worlds.submit("there", annotations=alone, nodeSelector=machine.selector)
+    if reason == "InService":
+        worlds.await_live(uid, lambda job: job.state == "RUNNING")
+    assert "UP" in machine.sandbox.run("scontrol", "ping")
+    worlds.submit("hers", nodeSelector={"kubernetes.io/hostname": "node-0"})
+    worlds.await_phase("hers", "Running")
+    worlds.clear()
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
+from bridge.domain.model import grant
+from bridge.domain.model.grant import Grant
+from bridge.domain.model.identities import Identity
 from sandbox.api import Api, ApiError
 from sandbox.client import Sandbox
 from slurmruntime.values import names
+from slurmruntime.values.ids import ClusterId, WorkloadKey
 from tests.integration.tampering import refusal
 from tests.integration.worlds import (
     Manifest,
@@ -33,6 +37,10 @@ _DAEMON_SET = {
     "uid": "00000000-0000-0000-0000-000000000000",
     "controller": True,
 }
+_SLURMS_OWN = Identity(
+    cluster=ClusterId("c"), kind="Pod", namespace="", name="", key=WorkloadKey("forged"), pods=()
+)
+_AS_SLURM = Grant(name="forged", user="slurm", group="slurm", memory_mib_per_node=64, started_s=1)
 
 
 @pytest.fixture
@@ -151,6 +159,42 @@ def test_a_daemon_set_does_not_get_round_slurm(worlds: Worlds, alice: Api) -> No
     assert "a DaemonSet of this namespace may not tolerate" in refusal(
         alice, "POST", path, daemon_set()
     )
+
+
+@pytest.mark.attack(
+    "create a DaemonSet whose pods say that they have lost a job of another user, and that an operator wants it again, so that it is requested as that user",
+    "policy `bypass`: not even the DaemonSet controller creates a pod that asks for us",
+)
+def test_no_pod_of_a_daemon_set_has_a_job_requested(worlds: Worlds, alice: Api) -> None:
+    path = f"/apis/apps/v1/namespaces/{worlds.namespace}/daemonsets"
+    lost = {
+        names.NODE_ANNOTATION: "node-0",
+        names.WORKLOAD_ANNOTATION: "forged",
+        names.GRANT_ANNOTATION: grant.encode(_SLURMS_OWN, _AS_SLURM),
+        names.WHEN_LOST_ANNOTATION: "restore",
+    }
+    body = daemon_set()
+    template = body["spec"]["template"]
+    template["metadata"] |= {"annotations": lost, "finalizers": [names.FINALIZER]}
+    template["spec"] |= {"tolerations": [], "schedulerName": names.SCHEDULER_NAME}
+    alice.create(path, body)
+
+    def refused() -> str:
+        events = said_because(worlds, "FailedCreate")
+        return next((text for text in events if "would count as placed by Slurm" in text), "")
+
+    try:
+        wait_until(refused, 30, sandbox=worlds.sandbox)
+        assert not worlds.sandbox.admin.get(f"{worlds.path}/pods")["items"]
+        assert "forged" not in worlds.sandbox.run("squeue", "--noheader", "--format=%j")
+    finally:
+        worlds.sandbox.admin.delete(f"{path}/agent")
+
+
+def said_because(worlds: Worlds, reason: str) -> list[str]:
+    """What was said in the namespace for that reason."""
+    listed = worlds.sandbox.admin.get(f"{worlds.path}/events", fieldSelector=f"reason={reason}")
+    return [event["message"] for event in listed["items"]]
 
 
 def test_a_system_daemon_sets_pods_run_on_slurms_nodes_and_go(full_sandbox: Sandbox) -> None:

@@ -110,10 +110,10 @@ t.?key.orValue('') in ['', '{{ include "slurm-bridge.managedNodeTaint" .root }}'
 
 {{/*
 Slurm has refused what the pod asks for, and the pod says so: there is nothing of it in Slurm, and it may ask for something else.
-Only who may write pods/status can say that.
+Only who may write pods/status can say that; so that no kubelet can, it counts for pods that still have their gate.
 */}}
 {{- define "slurm-bridge.cel.isRefused" -}}
-oldObject.?status.?conditions.orValue([]).exists(c,
+{{ include "slurm-bridge.cel.hasGate" (dict "root" . "pod" "oldObject") }} && oldObject.?status.?conditions.orValue([]).exists(c,
 c.type == 'slurm-bridge.dev/Allocated' && c.?reason.orValue('') == 'SubmitRefused')
 {{- end }}
 
