@@ -228,3 +228,72 @@ def test_the_account_creates_nothing_else(
     change(body)
 
     assert refusal(cluster.program(ACCOUNT), "POST", pods(cluster.bridged), body)
+
+
+def _key_of_a_secret(body: Manifest) -> None:
+    source = {"secretKeyRef": {"name": "theirs", "key": "token"}}
+    body["spec"]["containers"][0]["env"] = [{"name": "STOLEN", "valueFrom": source}]
+
+
+def _all_of_a_secret(body: Manifest) -> None:
+    body["spec"]["containers"][0]["envFrom"] = [{"secretRef": {"name": "theirs"}}]
+
+
+def _all_of_a_config_map(body: Manifest) -> None:
+    body["spec"]["containers"][0]["envFrom"] = [{"configMapRef": {"name": "theirs"}}]
+
+
+@pytest.mark.attack(
+    "with the account that makes companions, read any Secret of any namespace through a companion's environment",
+    "policy `companions`: no environment from Secrets or ConfigMaps",
+)
+@pytest.mark.parametrize("change", [_key_of_a_secret, _all_of_a_secret, _all_of_a_config_map])
+def test_no_companion_has_a_secret_in_its_environment(
+    cluster: Cluster, change: Callable[[Manifest], None]
+) -> None:
+    for namespace in (cluster.bridged, cluster.other):
+        body = made(namespace)
+        change(body)
+
+        refused = refusal(cluster.program(ACCOUNT), "POST", pods(namespace), body)
+        assert "no environment from Secrets or ConfigMaps" in refused
+
+
+def _critical(body: Manifest) -> None:
+    body["spec"]["priorityClassName"] = "system-cluster-critical"
+
+
+def _claiming(body: Manifest) -> None:
+    body["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "theirs"}]
+
+
+@pytest.mark.attack(
+    "with the account that makes companions, run pods in kube-system, throw others out by a critical priority, or claim devices",
+    "policy `companions`: not where Slurm never places pods, and neither critical nor with claims",
+)
+def test_no_companion_runs_beside_the_control_plane_or_at_the_cost_of_others(
+    cluster: Cluster,
+) -> None:
+    account = cluster.program(ACCOUNT)
+    for namespace in ("kube-system", cluster.ours):
+        refused = refusal(account, "POST", pods(namespace), made(namespace))
+        assert "where Slurm places pods" in refused
+    for change in (_critical, _claiming):
+        body = made(cluster.bridged)
+        change(body)
+        refused = refusal(account, "POST", pods(cluster.bridged), body)
+        assert "displaces no other pod, and claims no devices" in refused
+
+
+@pytest.mark.attack(
+    "with the account that makes companions, create a pod that says it has lost a job of another user, to have that requested again",
+    "policy `bypass`: who passes us by may not ask for us; elsewhere policy `elsewhere`",
+)
+def test_no_companion_looks_placed(cluster: Cluster) -> None:
+    for namespace in (cluster.bridged, cluster.other):
+        body = made(namespace)
+        body["metadata"]["finalizers"] = [names.FINALIZER]
+        body["metadata"]["annotations"] |= {names.WHEN_LOST_ANNOTATION: "restore"}
+        body["spec"]["schedulerName"] = names.SCHEDULER_NAME
+
+        assert "schedulerName" in refusal(cluster.program(ACCOUNT), "POST", pods(namespace), body)

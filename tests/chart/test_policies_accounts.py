@@ -191,6 +191,20 @@ def test_of_a_status_our_accounts_write_their_conditions_only(
 
 
 @pytest.mark.attack(
+    "with a stolen token of ours, say in a bridged pod's status that its resource claim is another pod's",
+    "policies `keys` and `accounts-pods`: only with `device_profiles` do our accounts name claims there",
+)
+def test_no_account_names_a_pods_claims(cluster: Cluster, thieves: tuple[Api, ...]) -> None:
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "mine"}]
+    name = cluster.create(pod("k1-claiming", spec={"resourceClaims": claims}))
+    named = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "theirs"}]}
+
+    for by in thieves:
+        path = pods(cluster.bridged, name, "status")
+        assert "status: of a pod's status" in write(by, path, {"status": named})
+
+
+@pytest.mark.attack(
     "with a stolen token of ours, mark a pod that is not Slurm's as ours through its status, and delete it",
     "policies `keys` and `accounts-pods` see the labels; the finalizer, which they may not see, makes no pod ours",
 )
@@ -292,6 +306,7 @@ def test_of_slurms_nodes_our_own_keys_are_written_only(cluster: Cluster, thief: 
         (f"{path}/status", {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}),
         (f"{path}/status", {"status": {"capacity": {"cpu": "999"}}}),
         (f"{path}/status", {"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": 1}}}}),
+        (f"{path}/status", {"status": {"declaredFeatures": ["Mine"]}}),
     )  # fmt: skip
 
     for where, change in passes:

@@ -377,3 +377,18 @@ def test_a_script_as_large_as_the_definition_allows_is_reviewed(cluster: Cluster
 
 def _name(stored: Manifest) -> str:
     return str(stored["metadata"]["name"])
+
+
+@pytest.mark.attack(
+    "with a stolen token of the controllers, say that a SlurmJob that waits is another user's, to have it submitted as that one",
+    "policy `slurmjobs`: our controllers write finalizer and status, and never whose it is",
+)
+def test_not_even_our_controllers_change_whose_it_is(cluster: Cluster, alices: Manifest) -> None:
+    by, path = cluster.program("controllers"), jobs(cluster.bridged, _name(alices))
+
+    for key in (names.REQUESTER_ANNOTATION, names.RULES_ANNOTATION, names.OWNER_ANNOTATION):
+        change = {"metadata": {"annotations": {key: "bob"}}}
+        assert "it stays theirs" in refusal(by, "PATCH", path, change)
+    assert "" == refusal(by, "PATCH", path, {"metadata": {"finalizers": None}})
+    status = {"status": {"phase": "Succeeded", "jobId": 1}}
+    assert "" == refusal(by, "PATCH", f"{path}/status", status)

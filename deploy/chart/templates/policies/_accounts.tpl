@@ -9,6 +9,13 @@ docs/security.md says what that leaves open.
 request.userInfo.username in {{ include "slurm-bridge.cel.list" (list (include "slurm-bridge.user" (dict "root" . "component" "extender")) (include "slurm-bridge.user" (dict "root" . "component" "controllers"))) }}
 {{- end }}
 
+{{/* The same, or our kube-scheduler: its stock role may delete and bind any pod, and it preempts none, as Slurm decides that. */}}
+{{- define "slurm-bridge.cel.byUsOrScheduler" -}}
+{{- $users := list }}
+{{- range $component := list "extender" "controllers" "scheduler" }}{{ $users = append $users (include "slurm-bridge.user" (dict "root" $ "component" $component)) }}{{ end -}}
+request.userInfo.username in {{ include "slurm-bridge.cel.list" $users }}
+{{- end }}
+
 {{/*
 The pod, as it was before the write, is ours to write: Slurm places it, or it serves a SlurmJob. Not by its finalizer: our accounts
 could put that on any pod, through pods/status, and the labels they cannot.
@@ -88,6 +95,9 @@ labels that would exceed the budget of an expression.
 {{/* Validations for an UPDATE of pods/status. */}}
 {{- define "slurm-bridge.accounts.podStatus" }}
 {{- $notByUs := printf "!(%s) || request.?subResource.orValue('') != 'status'" (include "slurm-bridge.cel.byUs" .) }}
+{{- $status := list "podIP" "podIPs" "hostIP" "hostIPs" "startTime" "containerStatuses" "initContainerStatuses" "ephemeralContainerStatuses" "nominatedNodeName" "qosClass" "resources" "allocatedResources" "extendedResourceClaimStatus" }}
+{{- /* The extender names the claims that it makes for a pod. */}}
+{{- if not (dig "controllers" "device_profiles" dict .Values.config) }}{{ $status = append $status "resourceClaimStatuses" }}{{ end }}
 - expression: |-
     {{ $notByUs }} ||
     {{ include "slurm-bridge.accounts.wasOurs" . | nindent 4 | trim }}
@@ -97,7 +107,7 @@ labels that would exceed the budget of an expression.
 - expression: |-
     {{ $notByUs }} ||
     ({{ include "slurm-bridge.accounts.kept" (dict "in" "metadata" "fields" (list "labels" "annotations" "finalizers" "ownerReferences")) | nindent 4 | trim }} &&
-    {{ include "slurm-bridge.accounts.kept" (dict "in" "status" "fields" (list "podIP" "podIPs" "hostIP" "hostIPs" "startTime" "containerStatuses" "initContainerStatuses" "ephemeralContainerStatuses" "nominatedNodeName" "qosClass")) | nindent 4 | trim }} &&
+    {{ include "slurm-bridge.accounts.kept" (dict "in" "status" "fields" $status) | nindent 4 | trim }} &&
     {{ include "slurm-bridge.accounts.conditionsKept" (list "slurm-bridge.dev/Allocated" "DisruptionTarget" "PodScheduled") | nindent 4 | trim }} &&
     (object.status.?phase == oldObject.status.?phase || (object.status.?phase.orValue('') == 'Failed' && !has(oldObject.spec.nodeName))))
   reason: Forbidden
