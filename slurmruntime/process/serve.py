@@ -20,10 +20,10 @@ from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from slurmruntime.process.accepting import Door
+from slurmruntime.process.gathering import GatheringTransport
 
 BODY_LIMIT_BYTES = 8 * 2**20
-"""The API server accepts objects of at most 3 MiB
-(<https://github.com/kubernetes/kubernetes/issues/19781>), and a review may contain one twice."""
+"""The API server accepts objects of 3 MiB (<https://github.com/kubernetes/kubernetes/issues/19781>), and a review may have one twice."""
 
 BODIES_LIMIT_BYTES = 64 * 2**20
 """Limit on all bodies being received; above it, only small ones are accepted."""
@@ -40,16 +40,18 @@ HEADS_LIMIT_BYTES = 8 * 2**20
 SMALL_HEAD_BYTES = 8 * 2**10
 """Heads of the API server have some 500 bytes."""
 
+MOST_AHEAD = 8
+"""Requests sent ahead of responses, at which a connection is cut. uvicorn takes any number, and each costs 3 KiB."""
+
 MOST_CONNECTIONS = 512
 """An API server opens one for each review under way, and keeps few: by default it creates 200 objects at once. One costs
 50 KiB with TLS, so all of them, with as many that have not asked, cost a fifth of the webhook's memory limit."""
 
 REQUEST_S = 30.0
-"""Time for a head, and for a body, to arrive: the API server's longest wait for a webhook."""
+"""Time for a head, and for a body, to arrive, and for a response to be taken: the API server's longest wait for a webhook."""
 
 KEEP_ALIVE_S = 120
-"""Longer than the 90 s of Go's clients: the client closes first, so no request meets a closing
-connection."""
+"""Longer than the 90 s of Go's clients: the client closes first, so no request meets a closing connection."""
 
 
 def bind(address: str) -> socket.socket:
@@ -255,39 +257,89 @@ class OneWriteProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # the loop makes nothing else for a stream socket
         stream = cast("asyncio.Transport", transport)
-        super().connection_made(_GatheringTransport(stream, self.loop))
-        self._head_bytes = 0
+        super().connection_made(GatheringTransport(stream, self.loop))
+        self._held_bytes = 0
+        """Received, and part of no body: a head, trailers, sizes of chunks; with bodies, requests that are sent ahead."""
+        self._body_bytes = 0
+        self._is_in_head = False
         self._head_deadline = self.loop.call_later(KEEP_ALIVE_S, self.cut)
+        self._taking_deadline: asyncio.TimerHandle | None = None
         self._entrance.enter(self)
 
     @override
     def data_received(self, data: bytes) -> None:
         """Pass on the data, but cut the connection if the head is too long or too slow."""
-        if not self._head_bytes and not self.is_answering:
-            self._head_deadline.cancel()
-            self._head_deadline = self.loop.call_later(REQUEST_S, self.cut)
+        if not self._held_bytes and not self.is_answering:
+            self._await_head()
+        before, self._body_bytes = self.cycle, 0
         super().data_received(data)
-        if self.is_working:
+        if self.has_asked:
             self._entrance.has_asked(self)
-        if self.is_answering:
-            self._forget_head()
+        if len(self.pipeline) >= MOST_AHEAD:
+            self.cut()
+        elif self.is_answering and self.cycle is not before and not self.pipeline:
+            self._forget_held()
             self._head_deadline.cancel()
-            return
-        self._head_bytes += len(data)
-        self._entrance.heads_bytes += len(data)
+        else:
+            self._hold(len(data) - (0 if self.pipeline else self._body_bytes))
+
+    def _hold(self, count: int) -> None:
+        self._held_bytes += count
+        self._entrance.heads_bytes += count
         too_many = self._entrance.heads_bytes > HEADS_LIMIT_BYTES
-        if self._head_bytes > (SMALL_HEAD_BYTES if too_many else HEAD_LIMIT_BYTES):
+        if self._held_bytes > (SMALL_HEAD_BYTES if too_many else HEAD_LIMIT_BYTES):
             self.cut()
 
-    def _forget_head(self) -> None:
-        self._entrance.heads_bytes -= self._head_bytes
-        self._head_bytes = 0
+    def _forget_held(self) -> None:
+        self._entrance.heads_bytes -= self._held_bytes
+        self._held_bytes = 0
+
+    def _await_head(self) -> None:
+        self._head_deadline.cancel()
+        self._head_deadline = self.loop.call_later(REQUEST_S, self.cut)
+
+    @override
+    def on_message_begin(self) -> None:
+        self._is_in_head = True
+        super().on_message_begin()
+
+    @override
+    def on_headers_complete(self) -> None:
+        self._is_in_head = False
+        if len(self.pipeline) >= MOST_AHEAD:
+            raise OverflowError  # what else has been received is not parsed
+        super().on_headers_complete()
+
+    @override
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        super().on_body(body)
+
+    @override
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._is_in_head:
+            self._await_head()
+        elif not self.pipeline:
+            self._forget_held()
+
+    @override
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._taking_deadline = self.loop.call_later(REQUEST_S, self.cut)
+
+    @override
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._taking_deadline:
+            self._taking_deadline.cancel()
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         self._entrance.leave(self)
-        self._forget_head()
+        self._forget_held()
         self._head_deadline.cancel()
+        self.resume_writing()
         super().connection_lost(exc)
 
     @property
@@ -297,9 +349,14 @@ class OneWriteProtocol(HttpToolsProtocol):
         return cycle is not None and not cycle.response_complete
 
     @property
-    def is_working(self) -> bool:
+    def has_asked(self) -> bool:
         """Whether a request is complete, with its body, and its response is not."""
         return self.is_answering and not self.cycle.more_body
+
+    @property
+    def is_working(self) -> bool:
+        """Whether a response is being made. One that the client does not take is made."""
+        return self.has_asked and not self.flow.write_paused
 
     def cut(self) -> None:
         """Close the connection at once."""
@@ -341,51 +398,3 @@ class Entrance:
     def _close(self, connection: OneWriteProtocol) -> None:
         self.leave(connection)
         connection.cut()
-
-
-class _GatheringTransport(asyncio.Transport):
-    """Combines all writes of one loop iteration into one."""
-
-    def __init__(self, inner: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__()
-        self._inner = inner
-        self._loop = loop
-        self._gathered: list[bytes] = []
-
-    @override
-    def write(self, data: Any) -> None:
-        if not self._gathered:
-            self._loop.call_soon(self._flush)
-        self._gathered.append(data)
-
-    def _flush(self) -> None:
-        data = b"".join(self._gathered)
-        self._gathered.clear()
-        if data and not self._inner.is_closing():
-            self._inner.write(data)
-
-    @override
-    def close(self) -> None:
-        self._flush()
-        self._inner.close()
-
-    @override
-    def abort(self) -> None:
-        self._gathered.clear()
-        self._inner.abort()
-
-    @override
-    def is_closing(self) -> bool:
-        return self._inner.is_closing()
-
-    @override
-    def pause_reading(self) -> None:
-        self._inner.pause_reading()
-
-    @override
-    def resume_reading(self) -> None:
-        self._inner.resume_reading()
-
-    @override
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self._inner.get_extra_info(name, default)

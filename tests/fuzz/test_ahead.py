@@ -1,0 +1,242 @@
+"""Clients that send on and on and take nothing: requests ahead of responses, trailers, tiny chunks, responses that nobody reads.
+
+No bound on heads and bodies holds these: they come after a head, and belong to no body.
+"""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from slurmruntime.process import health, serve
+from slurmruntime.process.health import Health
+from slurmruntime.process.metrics import Metrics
+from tests.attacks import attack
+from tests.make.peers import Connection, connection, talk
+from tests.servers import wait_until
+from tests.webhook.recordings import recorded
+from tests.webhook.running import Webhook, running_webhook
+
+LITTLE = 24 * 2**20
+"""What all of it together may cost."""
+SMALL_BUFFER = 4096
+CHUNKED = (
+    b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n"
+)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Webhook]:
+    with running_webhook(tmp_path_factory.mktemp("ahead")) as webhook:
+        assert webhook.review("/mutate", recorded("pod"))["allowed"]
+        yield webhook
+
+
+def resident_bytes(webhook: Webhook) -> int:
+    status = Path(f"/proc/{webhook.pid}/status").read_text()
+    (line,) = (line for line in status.splitlines() if line.startswith("VmRSS:"))
+    return int(line.split()[1]) * 1024
+
+
+@contextmanager
+def stubborn(webhook: Webhook, url: str) -> Iterator[socket.socket]:
+    """A connection whose own end takes next to nothing, by TLS if the URL says so."""
+    where = urlsplit(url)
+    with socket.socket() as plain:
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_BUFFER)
+        plain.settimeout(10)
+        plain.connect((where.hostname, where.port))
+        if where.scheme == "http":
+            yield plain
+            return
+        context = ssl.create_default_context(cadata=webhook.authority.certificate.decode())
+        with context.wrap_socket(plain, server_hostname="127.0.0.1") as wrapped:
+            yield wrapped
+
+
+def taken_bytes(peer: socket.socket, piece: bytes, most: int) -> int:
+    """Send a piece again and again until the other side closes or takes no more; return how much it took."""
+    taken = 0
+    with contextlib.suppress(OSError):
+        while taken < most:
+            peer.sendall(piece)
+            taken += len(piece)
+    return taken
+
+
+@pytest.mark.parametrize(
+    ("port", "path"),
+    [
+        attack(
+            "webhook",
+            "send the webhook very many requests ahead, on 30 connections, and read no response",
+            "a connection with 8 requests ahead is closed",
+            "url",
+            "/nothing",
+        ),
+        attack(
+            "health",
+            "send a health port very many requests ahead, on 30 connections, and read no response",
+            "a connection with 8 requests ahead is closed",
+            "health_url",
+            "/metrics",
+        ),
+    ],
+)
+def test_requests_far_ahead_of_their_responses_cost_little(
+    running: Webhook, port: str, path: str
+) -> None:
+    before = resident_bytes(running)
+    many = f"GET {path} HTTP/1.1\r\n\r\n".encode() * 1000
+    with ExitStack() as stack:
+        for _ in range(30):
+            peer = stack.enter_context(stubborn(running, getattr(running, port)))
+            peer.settimeout(0.5)
+            taken_bytes(peer, many, 20 * 2**20)
+        assert running.review("/mutate", recorded("pod"))["allowed"]
+        assert 200 == httpx.get(f"{running.health_url}/livez", trust_env=False).status_code
+        assert resident_bytes(running) - before < LITTLE
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece"),
+    [
+        attack(
+            "trailers",
+            "end a body, and send trailers without an end",
+            "what belongs to no body counts like a head: 64 KiB",
+            b"0\r\n",
+            b"X-A: " + b"b" * 100_000 + b"\r\n",
+        ),
+        attack(
+            "one trailer",
+            "send one trailer that never ends, which no parser hands on",
+            "what belongs to no body counts like a head: 64 KiB",
+            b"0\r\nX-A: ",
+            b"b" * 100_000,
+        ),
+        attack(
+            "chunks",
+            "send a body in chunks of one byte, each of which costs a call, so that nobody else is served meanwhile",
+            "the sizes of chunks count like a head: 64 KiB, so 13 000 such chunks",
+            b"",
+            b"1\r\nx\r\n" * 16_000,
+        ),
+        attack(
+            "extension",
+            "hide hundreds of megabytes in the extension of a chunk, which belongs to no body",
+            "it counts like a head: 64 KiB",
+            b"1;",
+            b"a" * 100_000,
+        ),
+    ],
+)
+def test_what_belongs_to_no_body_is_bounded(running: Webhook, begin: bytes, piece: bytes) -> None:
+    before = resident_bytes(running)
+    with stubborn(running, running.url) as peer:
+        peer.sendall(CHUNKED + begin)
+        began = time.monotonic()
+        taken = taken_bytes(peer, piece, 100 * 2**20)
+        took_s = time.monotonic() - began
+        assert running.review("/mutate", recorded("pod"))["allowed"]
+        assert resident_bytes(running) - before < LITTLE
+    assert taken < 20 * 2**20  # the sockets' own buffers take some of it
+    assert took_s < serve.REQUEST_S / 2
+
+
+@asynccontextmanager
+async def health_port() -> AsyncIterator[tuple[str, int]]:
+    """One with long metrics, whose system holds little of what a client does not take."""
+    metrics = Metrics("test")
+    for number in range(3000):
+        metrics.pods.decided(f"an-action-with-a-rather-long-name-{number:0>40}")
+    stop, sock = asyncio.Event(), serve.bind("127.0.0.1:0")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL_BUFFER)
+    sock.listen(health.MOST_CONNECTIONS)
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        group.create_task(health.run(Health(), metrics, sock, stop=stop))
+        yield sock.getsockname()
+        stop.set()
+
+
+async def ask_and_take_nothing(address: tuple[str, int], stack: ExitStack) -> None:
+    """Ask twice: the first response is left in buffers, and the second waits for room in them."""
+    peer = stack.enter_context(deaf(address))
+    for _ in range(2):
+        peer.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
+        await asyncio.sleep(0.02)
+
+
+@contextmanager
+def deaf(address: tuple[str, int]) -> Iterator[socket.socket]:
+    """A connection whose own end takes next to nothing."""
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_BUFFER)
+        sock.settimeout(10)
+        sock.connect(address)
+        yield sock
+
+
+def live(address: tuple[str, int]) -> int:
+    """The status that a probe gets; 0 if its connection is closed."""
+    with contextlib.suppress(OSError), connection(address) as peer:
+        return peer.ask("GET", "/livez").status
+    return 0
+
+
+@pytest.mark.attack(
+    "ask a health port for metrics on all its connections and read nothing, so that probes get no place and the kubelet restarts us",
+    "a connection whose client does not take its response is closed for one that asks",
+)
+async def test_responses_that_nobody_takes_hold_no_place_of_probes() -> None:
+    async with health_port() as address:
+        with ExitStack() as held:
+            for _ in range(health.MOST_CONNECTIONS):
+                await ask_and_take_nothing(address, held)
+            statuses = [await asyncio.to_thread(live, address) for _ in range(5)]
+    assert [200] * 5 == statuses
+
+
+@pytest.mark.attack(
+    "ask for much, read nothing, and hold memory and files for ever",
+    "30 s to take a response",
+)
+async def test_a_response_that_nobody_takes_is_not_kept_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(serve, "REQUEST_S", 0.3)
+    async with health_port() as address:
+        assert 200 == await asyncio.to_thread(live, address)
+        before = open_files()
+        with ExitStack() as held:
+            for _ in range(5):
+                await ask_and_take_nothing(address, held)
+            own_ends = before + 5
+            await asyncio.to_thread(wait_until, lambda: open_files() <= own_ends, 20)
+
+
+def open_files() -> int:
+    return len([*Path("/proc/self/fd").iterdir()])
+
+
+async def test_few_requests_ahead_are_answered() -> None:
+    """Proxies may send some."""
+
+    def ask_ahead(peer: Connection) -> int:
+        peer.sock.sendall(b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n" * serve.MOST_AHEAD)
+        received = b""
+        while received.count(b"ok\n") < serve.MOST_AHEAD:
+            received += peer.sock.recv(65536) or b"ok\n" * 100
+        return received.count(b"HTTP/1.1 200")
+
+    async with health_port() as address:
+        assert serve.MOST_AHEAD == await talk(address, ask_ahead)
