@@ -89,6 +89,7 @@ BY_FILE: Mapping[str, Actor] = MappingProxyType(
         "tests/chart/test_rotation.py": NETWORK,
         "tests/exporter/test_hostile_jobs.py": SLURM_USER,
         "tests/fuzz/test_ahead.py": NETWORK,
+        "tests/fuzz/test_between.py": NETWORK,
         "tests/fuzz/test_endpoints.py": NETWORK,
         "tests/fuzz/test_floods.py": NETWORK,
         "tests/fuzz/test_jobs_of_strangers.py": SLURM_USER,

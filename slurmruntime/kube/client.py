@@ -24,6 +24,7 @@ import msgspec
 from yarl import URL
 
 from slurmruntime.kube import errors
+from slurmruntime.kube.connections import connector
 from slurmruntime.kube.kubeconfig.credentials import Credentials
 
 JSON = "application/json"
@@ -43,9 +44,6 @@ in seconds and its outcome (`ok`, an error's `outcome`, `cancelled`)."""
 
 REQUEST_TIMEOUT_S = 10.0
 """For a request that is no watch: a healthy API server answers within one second (Kubernetes' own service level)."""
-
-_KEEP_ALIVE_S = 75
-"""The API server closes idle connections after 90 s. We close first, so none breaks mid-request."""
 
 _NO_LIMITS = aiohttp.ClientTimeout(total=None)
 
@@ -109,10 +107,15 @@ class KubeClient:
         credentials = (
             await Credentials.load(kubeconfig) if isinstance(kubeconfig, str) else kubeconfig
         )
-        connector = aiohttp.TCPConnector(limit=connections, keepalive_timeout=_KEEP_ALIVE_S)
-        # No compression: the event loop's CPU is scarcer than the network to the API server.
+        # No compression: the event loop's CPU is scarcer than the network to the API server. What is compressed all the
+        # same is not expanded, and no cookie is sent back.
         headers = {"User-Agent": user_agent, "Accept-Encoding": "identity"}
-        async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
+        async with aiohttp.ClientSession(
+            connector=connector(connections),
+            headers=headers,
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        ) as session:
             yield cls(session, credentials, request_timeout_s=request_timeout_s, on_call=on_call)
 
     async def request(

@@ -4,6 +4,9 @@ Slurm 26.05 answers a refused request twice: first with JSON and `Connection: Cl
 same segment, with a second header and the reason as text (src/common/http_con.c sends it when an
 operation returns an error). aiohttp's parser rejects data after the end of an answer and discards
 both. Therefore these connections drop everything after the first answer.
+
+What comes while nothing is asked, such as a proxy's page about a time-out, would be taken for the
+answer to the next request. Therefore it closes the connection.
 """
 
 import asyncio
@@ -18,23 +21,37 @@ from aiohttp.client_proto import ResponseHandler
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _LENGTH: Final = re.compile(rb"[0-9]{1,18}")
 _NO_END: Final = sys.maxsize
+_FIRST_FINAL: Final = 200
+"""The lowest status of an answer that is the last to its request."""
 
 
 class FirstAnswer(ResponseHandler):
-    """A connection that drops the bytes after an answer with `Connection: Close`."""
+    """A connection that drops the bytes after an answer with `Connection: Close`, and closes if it gets one unasked."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         self._answer = _Answer()
+        self._is_asked = self._has_answer = False
 
     def set_response_params(self, **params: Any) -> None:
         """Prepare for the answer to the next request."""
         self._answer = _Answer()
+        self._is_asked, self._has_answer = True, False
         super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
         """Pass on the bytes that belong to the answer."""
-        super().data_received(self._answer.take(data))
+        is_complete = self._has_answer and (self._payload is None or self._payload.is_eof())
+        belonging = self._answer.take(data)
+        if belonging and (is_complete or not self._is_asked):
+            self.abort()
+        else:
+            super().data_received(belonging)
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        """Note that the head of an answer has come; a provisional one is none."""
+        self._has_answer = self._has_answer or data[0].code >= _FIRST_FINAL
+        super().feed_data(data, size)
 
 
 def connector(*, limit: int, socket: str = "") -> aiohttp.BaseConnector:
