@@ -111,6 +111,7 @@ BY_FILE: Mapping[str, Actor] = MappingProxyType(
 BY_TEST: Mapping[str, Actor] = MappingProxyType(
     {
         "test_a_lowered_limit_gains_no_time": SLURM_USER,
+        "test_who_reads_nothing_costs_no_copy_of_the_page_and_no_place": NETWORK,
         "test_a_stranger_cannot_ask_the_extender": NETWORK,
         "test_a_suspended_pod_is_evicted": SLURM_USER,
         "test_an_expired_token_is_replaced_without_a_restart_and_nothing_secret_is_said": NETWORK,

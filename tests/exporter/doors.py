@@ -65,7 +65,7 @@ class Door:
 
 
 @contextmanager
-def door(folder: Path, **sections: object) -> Iterator[Door]:
+def door(folder: Path, *, slurm: str = "http://127.0.0.1:9", **sections: object) -> Iterator[Door]:
     """An exporter with this web configuration; its certificate is in the folder."""
     authority = Authority()
     authority.issue("server").write(folder, "server")
@@ -73,7 +73,7 @@ def door(folder: Path, **sections: object) -> Iterator[Door]:
     (folder / "token").write_text(f"{TOKEN}\n")
     (folder / "web.yml").write_text(yaml.safe_dump(sections))
     port = ports.choose(["exporter"], dice=random.Random())["exporter"]  # noqa: S311  # a port
-    words = command(f"--listen=127.0.0.1:{port}", "--server=http://127.0.0.1:9")
+    words = command(f"--listen=127.0.0.1:{port}", f"--server={slurm}")
     web = [f"--web.config.file={folder / 'web.yml'}"] if sections else []
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(

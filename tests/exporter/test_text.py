@@ -9,7 +9,7 @@ import pytest
 from slurmexporter.readings import tres
 from slurmexporter.text.budget import OTHER, Admission, largest
 from slurmexporter.text.family import Family, Histogram
-from slurmexporter.text.rendering import compress, join, number, render
+from slurmexporter.text.rendering import compressed, join, number, render
 from tests.exporter.records import samples
 
 GAUGE = Family("a", "gauge", "An a.", ("b",))
@@ -23,9 +23,9 @@ def test_a_family_has_one_head_and_escaped_labels() -> None:
 def test_compressed_parts_join_to_one_compressed_page() -> None:
     parts = [render([(GAUGE, [((str(n),), n)])], max_series=10) for n in range(3)]
     stream = zlib.decompressobj(wbits=31)
-    assert join(parts) == stream.decompress(compress(parts))
+    assert join(parts) == stream.decompress(b"".join(compressed(parts)))
     assert (True, b"") == (stream.eof, stream.unused_data), "clients read one member only"
-    assert b"" == gzip.decompress(compress([]))
+    assert b"" == gzip.decompress(b"".join(compressed([])))
 
 
 def test_a_family_without_samples_is_left_out() -> None:

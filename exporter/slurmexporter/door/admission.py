@@ -23,10 +23,12 @@ def protect(app: web.Application, file: WebFile, room: Room) -> None:
     """Let an application answer only what the rules admit."""
     app.middlewares.append(_guard(file, room))
 
-    async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
+    async def begin_to_send(request: web.Request, response: web.StreamResponse) -> None:
         response.headers.update(file.rules.config.headers)
+        if caller := room.caller(request.protocol):
+            caller.end()
 
-    app.on_response_prepare.append(add_headers)
+    app.on_response_prepare.append(begin_to_send)
 
 
 def _guard(file: WebFile, room: Room) -> Middleware:

@@ -61,14 +61,14 @@ def join(parts: Iterable[MetricsText]) -> bytes:
     return b"".join(part.plain for part in parts)
 
 
-def compress(parts: Sequence[MetricsText]) -> bytes:
-    """Return a page compressed (RFC 1952); only its checksum has to be computed."""
+def compressed(parts: Sequence[MetricsText]) -> list[bytes]:
+    """Return a page compressed (RFC 1952), in pieces; only its checksum has to be computed."""
     checksum = size = 0
     for part in parts:
         checksum = zlib.crc32(part.plain, checksum)
         size += len(part.plain)
     tail = struct.pack("<II", checksum, size & 0xFFFFFFFF)
-    return b"".join((_GZIP_HEAD, *(part.deflated for part in parts), _LAST_BLOCK, tail))
+    return [_GZIP_HEAD, *(part.deflated for part in parts), _LAST_BLOCK, tail]
 
 
 def _deflate(plain: bytes) -> bytes:
