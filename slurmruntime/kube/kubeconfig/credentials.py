@@ -131,6 +131,8 @@ def _context(connection: Connection) -> ssl.SSLContext:
     # On by default since Python 3.13. Go has no such check, so cluster CAs may lack the key
     # identifier it requires.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    # Nor does Go take a common name for a server's: many CAs let those who ask choose it.
+    context.hostname_checks_common_name = False
     if not connection.verifies:  # insecure-skip-tls-verify
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
