@@ -95,6 +95,7 @@ BY_FILE: Mapping[str, Actor] = MappingProxyType(
         "tests/fuzz/test_jobs_of_strangers.py": SLURM_USER,
         "tests/fuzz/test_neighbours.py": NEIGHBOUR,
         "tests/fuzz/test_tls_between.py": NETWORK,
+        "tests/fuzz/test_wrong_answers.py": NETWORK,
         "tests/integration/test_copies.py": NEIGHBOUR,
         "tests/integration/test_doors_of_accounts.py": TOKEN,
         "tests/integration/test_doors_of_nodes_and_time.py": NODE,

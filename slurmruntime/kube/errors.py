@@ -150,6 +150,10 @@ class _Status(msgspec.Struct):
 
 _decode_status = msgspec.json.Decoder(_Status).decode
 
+_CORE = "/api/v1/"
+"""What is always served: a 404 without a Status is then a page of some proxy, and no word about an object. For other groups
+the API server itself says it so if it has none."""
+
 _BY_STATUS: dict[int, type[KubeError]] = {
     401: Unauthorized,
     403: Forbidden,
@@ -172,6 +176,8 @@ def from_answer(
     kind = _BY_STATUS.get(status) or (Rejected if 400 <= status < 500 else Unavailable)  # noqa: PLR2004  # HTTP
     if kind is Rejected and _guard_failed(method, status, answer):
         kind = Conflict
+    if kind is NotFound and not answer.kind and path.startswith(_CORE):
+        kind = Unavailable
     seconds = numbers.integer(retry_after) or 0
     if answer.details is not None:
         seconds = seconds or answer.details.retry_after_seconds
