@@ -1,13 +1,25 @@
 """Answers that are somebody else's: a proxy's own page, and a record of another job. Nobody's pod or job is gone for them."""
 
+import asyncio
+import contextlib
 import json
+import struct
 import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from bridge.kube import decode
 from bridge.slurm import jobs
-from slurmclient.errors import Malformed, SlurmError, TargetNotFound
+from bridge.slurm.complete import (
+    LONGEST_REPLY,
+    RESPONSE_SLURM_RC,
+    ControllerHost,
+    ControllerHosts,
+)
+from slurmclient.errors import LostReply, Malformed, SlurmError, TargetNotFound
 from slurmruntime.kube import errors
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.slurm.client import SlurmClient
@@ -99,3 +111,87 @@ async def test_another_jobs_record_says_nothing_about_a_job(others: tuple[int, .
     server = Server({}, others={"/job/7": f'{{"jobs":[{records}]}}'.encode()})
     with pytest.raises(Malformed, match="does not contain job 7"):
         await jobs.job(server.client, JobId(7))
+
+
+LENGTH = struct.Struct("!I")
+
+
+def reply(kind: int, code: int) -> bytes:
+    """A message of slurmctld: 26.05's protocol, no flags, one number in its body."""
+    content = struct.pack("!HHHIi", 0x2B00, 0, kind, 4, code)
+    return LENGTH.pack(len(content)) + content
+
+
+def slow() -> Pieces:
+    yield LENGTH.pack(LONGEST_REPLY)
+    while True:
+        yield b"x"
+        yield 0.05
+
+
+@asynccontextmanager
+async def slurmctld(pieces: Callable[[], Pieces]) -> AsyncIterator[ControllerHosts]:
+    """One that answers so, as the product asks it."""
+    answering: set[asyncio.Task[Any] | None] = set()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        answering.add(asyncio.current_task())
+        with contextlib.suppress(OSError, asyncio.CancelledError):
+            await reader.read(7)
+            for piece in pieces():
+                if isinstance(piece, bytes):
+                    writer.write(piece)
+                    await writer.drain()
+                else:
+                    await asyncio.sleep(piece)
+            writer.close()
+            await writer.wait_closed()
+        writer.transport.abort()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, asyncio.timeout(5):
+        yield ControllerHosts(ControllerHost(host="127.0.0.1", port=port, timeout_s=1))
+        for task in filter(None, answering):
+            task.cancel()
+        await asyncio.gather(*filter(None, answering))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "kind"),
+    [
+        attack(
+            "4 GiB",
+            "answer for slurmctld with a message that announces 4 GiB",
+            "64 KiB",
+            lambda: [LENGTH.pack(2**32 - 1), b"x" * 2**20],
+            Malformed,
+        ),
+        attack(
+            "drip",
+            "answer for slurmctld one byte at a time, so that a pod's end is never reported",
+            "a whole answer has a deadline; then the question is asked again",
+            slow,
+            LostReply,
+        ),
+        attack(
+            "another message",
+            "answer for slurmctld with a success that stands in a message of another kind, so that a job counts as ended",
+            "only a return code of Slurm's is one",
+            lambda: [reply(RESPONSE_SLURM_RC + 1, 0)],
+            Malformed,
+        ),
+    ],
+)
+async def test_what_slurmctld_would_not_answer_ends_no_job(
+    pieces: Callable[[], Pieces], kind: type[SlurmError]
+) -> None:
+    async with slurmctld(pieces) as hosts:
+        with pytest.raises(kind):
+            await hosts.ask(b"request")
+
+
+async def test_what_slurmctld_would_answer_is_taken() -> None:
+    """The test above would pass with a reader that takes nothing."""
+    async with slurmctld(lambda: [reply(RESPONSE_SLURM_RC, 0)]) as hosts:
+        assert 0 == await hosts.ask(b"request")
