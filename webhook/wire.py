@@ -22,6 +22,8 @@ from webhook import placing
 from webhook.placing import Affinity, is_set
 
 API_VERSION = "admission.k8s.io/v1"
+LONGEST_NAME = 4096
+"""Characters of a review's uid and of a user's name, which responses repeat. A uid has 36."""
 LARGEST_OBJECT_BYTES = 2 * caps.TABLE["object_bytes"].largest
 """Of a pod's JSON, under any setting: its `managedFields`, which do not count for the cap, may be as long as the rest."""
 
@@ -188,6 +190,9 @@ def read(body: bytes) -> Review:
     request = review.request
     if request is None or not request.uid:
         raise NotAReviewError("the AdmissionReview has no request.uid to answer to")
+    if (longest := max(len(request.uid), len(request.user_info.username))) > LONGEST_NAME:
+        words = f"at most {LONGEST_NAME} characters in request.uid and userInfo.username"
+        raise NotAReviewError(f"expected {words}, found {longest}")
     kind = f"{request.kind.kind}.{request.kind.group}".removesuffix(".")
     operation = "" if request.sub_resource else request.operation
     return Review(

@@ -62,6 +62,7 @@ BOUNDS: Final = (
         ("trailers and sizes of chunks of a request", f"{_SERVE}:HEAD_LIMIT_BYTES", "tests/fuzz/test_ahead.py::test_what_belongs_to_no_body_is_bounded"),
         ("requests ahead of their responses", f"{_SERVE}:MOST_AHEAD", "tests/fuzz/test_ahead.py::test_requests_far_ahead_of_their_responses_cost_little"),
         ("time for a head, and for a body", f"{_SERVE}:REQUEST_S", f"{_SERVE_TESTS}TestBodyLimit::test_a_head_that_does_not_come_is_not_waited_for"),
+        ("all responses that are not taken at once", "slurmruntime.process.entrance:RESPONSES_LIMIT_BYTES", "tests/fuzz/test_ahead.py::test_responses_that_nobody_takes_are_bounded_together"),
         ("time for a response to be taken", f"{_SERVE}:REQUEST_S", "tests/fuzz/test_ahead.py::test_a_response_that_nobody_takes_is_not_kept_for_ever"),
     ),
     *_bounds(

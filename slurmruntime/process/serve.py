@@ -20,7 +20,12 @@ from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from slurmruntime.process.accepting import Door
-from slurmruntime.process.gathering import GatheringTransport
+from slurmruntime.process.entrance import (
+    CONNECTION,
+    Entrance,
+    GatheringTransport,
+    SlicedResponses,
+)
 
 BODY_LIMIT_BYTES = 8 * 2**20
 """The API server accepts objects of 3 MiB (<https://github.com/kubernetes/kubernetes/issues/19781>), and a review may have one twice."""
@@ -101,7 +106,7 @@ async def serve(
             some before, and has a `BodyLimit` of its own.
     """
     config = uvicorn.Config(
-        BodyLimit(app) if limits_bodies else app,
+        SlicedResponses(BodyLimit(app) if limits_bodies else app),
         # uvicorn calls it like the class
         http=cast(
             "type[asyncio.Protocol]",
@@ -249,9 +254,11 @@ class _Server(uvicorn.Server):
 class OneWriteProtocol(HttpToolsProtocol):
     """uvicorn's HTTP/1.1 protocol over a transport that combines writes."""
 
-    def __init__(self, *args: Any, entrance: "Entrance", **kwargs: Any) -> None:
+    def __init__(self, *args: Any, entrance: Entrance, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._entrance = entrance
+        self.app_state = {CONNECTION: self}
+        self.unsent_bytes = 0
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -327,10 +334,12 @@ class OneWriteProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self._taking_deadline = self.loop.call_later(REQUEST_S, self.cut)
+        self._entrance.takes_little(self)
 
     @override
     def resume_writing(self) -> None:
         super().resume_writing()
+        self._entrance.has_taken(self)
         if self._taking_deadline:
             self._taking_deadline.cancel()
 
@@ -358,43 +367,11 @@ class OneWriteProtocol(HttpToolsProtocol):
         """Whether a response is being made. One that the client does not take is made."""
         return self.has_asked and not self.flow.write_paused
 
+    @property
+    def untaken_bytes(self) -> int:
+        """What the client has not taken of its responses."""
+        return self.unsent_bytes + self.transport.get_write_buffer_size()
+
     def cut(self) -> None:
         """Close the connection at once."""
         self.transport.abort()
-
-
-class Entrance:
-    """The open connections of one server, oldest first, and their limits.
-
-    Those that have not sent a request yet are counted apart: however many they are, they close none that has.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._silent: dict[OneWriteProtocol, None] = {}
-        self._known: dict[OneWriteProtocol, None] = {}
-        self.heads_bytes = 0
-        """Bytes of all heads that are being received."""
-
-    def enter(self, connection: OneWriteProtocol) -> None:
-        """Note a new connection; close the oldest that is silent if there are too many."""
-        self._silent[connection] = None
-        if len(self._silent) > self._most:
-            self._close(next(iter(self._silent)))
-
-    def has_asked(self, connection: OneWriteProtocol) -> None:
-        """Note that a connection has sent a whole request; close one that has, too, if there are too many."""
-        if self._silent.pop(connection, connection) is connection:
-            return
-        self._known[connection] = None
-        if len(self._known) > self._most:
-            self._close(next((one for one in self._known if not one.is_working), connection))
-
-    def leave(self, connection: OneWriteProtocol) -> None:
-        """Note that a connection is closed."""
-        self._silent.pop(connection, None)
-        self._known.pop(connection, None)
-
-    def _close(self, connection: OneWriteProtocol) -> None:
-        self.leave(connection)
-        connection.cut()

@@ -5,6 +5,7 @@ No bound on heads and bodies holds these: they come after a head, and belong to 
 
 import asyncio
 import contextlib
+import json
 import socket
 import ssl
 import time
@@ -15,12 +16,15 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
 
 from slurmruntime.process import health, serve
 from slurmruntime.process.health import Health
 from slurmruntime.process.metrics import Metrics
 from tests.attacks import attack
-from tests.make.peers import Connection, connection, talk
+from tests.make.certificates import Authority
+from tests.make.peers import Connection, connection, serving, talk
 from tests.servers import wait_until
 from tests.webhook.recordings import recorded
 from tests.webhook.running import Webhook, running_webhook
@@ -226,6 +230,58 @@ async def test_a_response_that_nobody_takes_is_not_kept_for_ever(
 
 def open_files() -> int:
     return len([*Path("/proc/self/fd").iterdir()])
+
+
+@pytest.mark.attack(
+    "send reviews whose uid or user has millions of characters, which responses repeat, and read none",
+    "4096 characters",
+)
+def test_what_responses_repeat_is_short(running: Webhook) -> None:
+    review = json.loads(recorded("pod"))
+    user = review["request"]["userInfo"]
+    honest = {"uid": review["request"]["uid"]}, {"userInfo": user}
+    long = {"uid": "u" * 2_000_000}, {"userInfo": {**user, "username": "u" * 2_000_000}}
+    for fields, status in ((honest, 200), (long, 400)):
+        for field in fields:
+            changed = {**review, "request": {**review["request"], **field}}
+            answer = running.post("/mutate", json.dumps(changed).encode())
+            assert status == answer.status_code
+            assert len(answer.content) < 4096
+
+
+@pytest.mark.attack(
+    "ask for long responses on many connections with TLS, and take none",
+    "16 MiB of all responses that are not taken; beyond it the oldest connections are closed",
+)
+async def test_responses_that_nobody_takes_are_bounded_together(tmp_path: Path) -> None:
+    authority = Authority()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.issue("server").write(tmp_path, "server"))
+    trusting = ssl.create_default_context(cadata=authority.certificate.decode())
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        await PlainTextResponse(b"x" * 8 * 2**20)(scope, receive, send)
+
+    def ask_and_read_nothing(address: tuple[str, int], held: ExitStack) -> None:
+        plain = held.enter_context(deaf(address))
+        peer = held.enter_context(trusting.wrap_socket(plain, server_hostname="127.0.0.1"))
+        peer.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+
+    async with serving(answer, tls=context, within_s=60, grace_s=0) as address:
+        before = own_bytes()
+        with ExitStack() as held:
+            for _ in range(30):
+                await asyncio.to_thread(ask_and_read_nothing, address, held)
+                await asyncio.sleep(0.02)
+            grown = own_bytes() - before
+            last = await talk(address, Connection.ask, tls=trusting)
+    assert 8 * 2**20 == len(last.body)
+    assert grown < 64 * 2**20
+
+
+def own_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096
 
 
 async def test_few_requests_ahead_are_answered() -> None:

@@ -25,7 +25,7 @@ from slurmruntime.kube.client import KubeClient
 from slurmruntime.slurm.client import SlurmClient
 from slurmruntime.values.ids import JobId
 from tests.attacks import attack
-from tests.fuzz.test_between import PING, Pieces, between, kubeconfig, whole
+from tests.fuzz.between import PING, Pieces, between, kubeconfig, whole
 from tests.slurm.made_up import Server
 
 PAGES = (
