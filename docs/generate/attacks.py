@@ -124,6 +124,7 @@ BY_TEST: Mapping[str, Actor] = MappingProxyType(
         "test_a_lease_is_left_to_a_holder_who_is_gone_for_a_minute_whatever_it_says": TOKEN,
         "test_a_question_of_the_future_is_none": TOKEN,
         "test_an_owner_of_another_namespace_owns_nothing_here": TENANT,
+        "test_nobody_without_the_token_is_invited_to_send_a_body": NETWORK,
         "test_no_account_of_ours_reads_other_peoples_secrets": TOKEN,
         "test_no_companion_has_a_secret_in_its_environment": TOKEN,
         "test_no_companion_looks_placed": TOKEN,

@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
+from typing_extensions import override
 
 KEEP_ALIVE_S = 75
 """The API server closes idle connections after 90 s. We close first, so none breaks mid-request."""
@@ -23,11 +24,13 @@ class AskedOnly(ResponseHandler):
         super().__init__(loop)
         self._is_asked = self._has_answer = False
 
+    @override
     def set_response_params(self, **params: Any) -> None:
         """Prepare for the answer to the next request."""
         self._is_asked, self._has_answer = True, False
         super().set_response_params(**params)
 
+    @override
     def data_received(self, data: bytes) -> None:
         """Pass on the bytes of an answer."""
         is_complete = self._has_answer and (self._payload is None or self._payload.is_eof())
@@ -36,6 +39,7 @@ class AskedOnly(ResponseHandler):
         else:
             super().data_received(data)
 
+    @override
     def feed_data(self, data: Any, size: int = 0) -> None:
         """Note that the head of an answer has come; a provisional one is none."""
         self._has_answer = self._has_answer or data[0].code >= HTTPStatus.OK

@@ -229,3 +229,24 @@ async def test_without_the_token_no_body_is_waited_for(hall: Hall) -> None:
 
         answer = await talk(address, half)
     assert (401, "close") == (answer.status, answer.headers["connection"])
+
+
+@pytest.mark.attack(
+    "have the escrow invite a body by `Expect: 100-continue`, without its token",
+    "the token is checked first: 401 is all that is said, and the connection is closed",
+)
+async def test_nobody_without_the_token_is_invited_to_send_a_body(hall: Hall) -> None:
+    def expect(peer: Connection) -> bytes:
+        peer.sock.sendall(
+            b"POST /v1/start HTTP/1.1\r\nHost: test\r\nExpect: 100-continue\r\n"
+            b"Authorization: Bearer wrong\r\nContent-Length: 1000\r\n\r\n"
+        )
+        said = b""
+        while piece := peer.sock.recv(65536):
+            said += piece
+        return said
+
+    async with serving(hall.app, limits_bodies=False) as address:
+        said = await talk(address, expect)
+    assert said.startswith(b"HTTP/1.1 401 ")
+    assert b" 100 " not in said
