@@ -130,7 +130,7 @@ def test_requests_far_ahead_of_their_responses_cost_little(
         ),
         attack(
             "chunks",
-            "send a body in chunks of one byte, each of which costs a call, so that nobody else is served meanwhile",
+            "send a body in chunks of one byte, so that other requests wait while these are read one by one",
             "the sizes of chunks count like a head: 64 KiB, so 13 000 such chunks",
             b"",
             b"1\r\nx\r\n" * 16_000,

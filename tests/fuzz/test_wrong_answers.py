@@ -99,7 +99,7 @@ async def test_a_proxys_page_makes_no_job_go() -> None:
             (2000,),
         ),
         attack(
-            "nobody",
+            "none",
             "answer the question about a job with an empty list, so that it counts as gone",
             "only 404 says that a job is gone",
             (),
