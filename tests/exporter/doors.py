@@ -65,7 +65,7 @@ class Door:
 
 
 @contextmanager
-def door(folder: Path, *, slurm: str = "http://127.0.0.1:9", **sections: object) -> Iterator[Door]:
+def door(folder: Path, slurm: str = "http://127.0.0.1:9", /, **sections: object) -> Iterator[Door]:
     """An exporter with this web configuration; its certificate is in the folder."""
     authority = Authority()
     authority.issue("server").write(folder, "server")

@@ -53,7 +53,7 @@ async def test_who_reads_nothing_costs_no_copy_of_the_page_and_no_place(tmp_path
 
 
 def crowd_and_scrape(folder: Path, slurm: str) -> None:
-    with door(folder, slurm=slurm) as opened:
+    with door(folder, slurm) as opened:
         wait_until(lambda: len(opened.ask(tls=False).content) > LONG, 60)
         before_mib = opened.resident_mib()
         with ExitStack() as crowd:
