@@ -11,7 +11,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from slurmruntime.leading.workqueue import Lanes
+from slurmruntime.values.lanes import Lanes
 from webhook.reviewing import ReviewMethod, ReviewResult
 from webhook.wire import Review
 

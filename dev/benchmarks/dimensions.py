@@ -26,10 +26,10 @@ from bridge.domain.request.rules import Choice, Patterns, Policy, Rule
 from bridge.domain.workloads import claims, workload
 from bridge.kube import decode
 from slurmruntime.kube.errors import Malformed
-from slurmruntime.leading.workqueue import Lanes
 from slurmruntime.model.affinity import NodeTerm, Requirement, Toleration
 from slurmruntime.values import hostlist, names
 from slurmruntime.values.ids import JobId, KubeNode, PodUid, SlurmNode
+from slurmruntime.values.lanes import Lanes
 from tests.make import gangs, lives, placing
 from tests.make import members as groups
 from webhook import answers, wire
