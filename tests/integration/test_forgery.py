@@ -37,10 +37,12 @@ _DAEMON_SET = {
     "uid": "00000000-0000-0000-0000-000000000000",
     "controller": True,
 }
-_SLURMS_OWN = Identity(
+_ANOTHERS = Identity(
     cluster=ClusterId("c"), kind="Pod", namespace="", name="", key=WorkloadKey("forged"), pods=()
 )
-_AS_SLURM = Grant(name="forged", user="slurm", group="slurm", memory_mib_per_node=64, started_s=1)
+_AS_ANOTHER = Grant(
+    name="forged", user="kubernetes", group="kubernetes", memory_mib_per_node=64, started_s=1
+)
 
 
 @pytest.fixture
@@ -170,7 +172,7 @@ def test_no_pod_of_a_daemon_set_has_a_job_requested(worlds: Worlds, alice: Api) 
     lost = {
         names.NODE_ANNOTATION: "node-0",
         names.WORKLOAD_ANNOTATION: "forged",
-        names.GRANT_ANNOTATION: grant.encode(_SLURMS_OWN, _AS_SLURM),
+        names.GRANT_ANNOTATION: grant.encode(_ANOTHERS, _AS_ANOTHER),
         names.WHEN_LOST_ANNOTATION: "restore",
     }
     body = daemon_set()
