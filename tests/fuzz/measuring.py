@@ -49,10 +49,11 @@ def steps_up_to(most: int, work: Callable[[], object]) -> int:
     """Count the lines and calls of Python; stop the work as soon as they are more than `most`, and return one more."""
     steps = 0
 
-    def count(_frame: FrameType, _event: str, _argument: object) -> Any:
+    def count(_frame: FrameType, event: str, _argument: object) -> Any:
         nonlocal steps
         steps += 1
-        if steps > most:
+        # At a line: Python ignores what is raised while a generator is closed.
+        if steps > most and event == "line":
             raise _TooManySteps
         return count
 
@@ -64,7 +65,7 @@ def steps_up_to(most: int, work: Callable[[], object]) -> int:
         pass
     finally:
         sys.settrace(before)
-    return steps
+    return min(steps, most + 1)
 
 
 def called_functions(work: Callable[[], object], root: str) -> frozenset[tuple[str, str]]:
