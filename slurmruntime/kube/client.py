@@ -23,8 +23,8 @@ import aiohttp
 import msgspec
 from yarl import URL
 
+from slurmclient.transport import connection
 from slurmruntime.kube import errors
-from slurmruntime.kube.connections import connector
 from slurmruntime.kube.kubeconfig.credentials import Credentials
 
 JSON = "application/json"
@@ -44,6 +44,9 @@ in seconds and its outcome (`ok`, an error's `outcome`, `cancelled`)."""
 
 REQUEST_TIMEOUT_S = 10.0
 """For a request that is no watch: a healthy API server answers within one second (Kubernetes' own service level)."""
+
+_KEEP_ALIVE_S = 75
+"""The API server closes idle connections after 90 s. We close first, so none breaks mid-request."""
 
 _NO_LIMITS = aiohttp.ClientTimeout(total=None)
 
@@ -110,8 +113,10 @@ class KubeClient:
         # No compression: the event loop's CPU is scarcer than the network to the API server. What is compressed all the
         # same is not expanded, and no cookie is sent back.
         headers = {"User-Agent": user_agent, "Accept-Encoding": "identity"}
+        pool = aiohttp.TCPConnector(limit=connections, keepalive_timeout=_KEEP_ALIVE_S)
+        connection.fill(pool, connection.AskedOnly)
         async with aiohttp.ClientSession(
-            connector=connector(connections),
+            connector=pool,
             headers=headers,
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),

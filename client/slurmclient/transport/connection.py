@@ -5,8 +5,9 @@ same segment, with a second header and the reason as text (src/common/http_con.c
 operation returns an error). aiohttp's parser rejects data after the end of an answer and discards
 both. Therefore these connections drop everything after the first answer.
 
-What comes while nothing is asked, such as a proxy's page about a time-out, would be taken for the
-answer to the next request. Therefore it closes the connection.
+aiohttp leaves what comes on an idle connection, such as a proxy's page about a time-out, to the next
+request that uses it, and then each answer would be taken for that to the request after its own.
+Therefore it closes the connection. Other clients on aiohttp may use `AskedOnly` for that alone.
 """
 
 import asyncio
@@ -25,28 +26,25 @@ _FIRST_FINAL: Final = 200
 """The lowest status of an answer that is the last to its request."""
 
 
-class FirstAnswer(ResponseHandler):
-    """A connection that drops the bytes after an answer with `Connection: Close`, and closes if it gets one unasked."""
+class AskedOnly(ResponseHandler):
+    """A connection that closes as soon as something comes that no request has asked for."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
-        self._answer = _Answer()
         self._is_asked = self._has_answer = False
 
     def set_response_params(self, **params: Any) -> None:
         """Prepare for the answer to the next request."""
-        self._answer = _Answer()
         self._is_asked, self._has_answer = True, False
         super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
-        """Pass on the bytes that belong to the answer."""
+        """Pass on the bytes of an answer."""
         is_complete = self._has_answer and (self._payload is None or self._payload.is_eof())
-        belonging = self._answer.take(data)
-        if belonging and (is_complete or not self._is_asked):
+        if data and (is_complete or not self._is_asked):
             self.abort()
         else:
-            super().data_received(belonging)
+            super().data_received(data)
 
     def feed_data(self, data: Any, size: int = 0) -> None:
         """Note that the head of an answer has come; a provisional one is none."""
@@ -54,15 +52,37 @@ class FirstAnswer(ResponseHandler):
         super().feed_data(data, size)
 
 
+class FirstAnswer(AskedOnly):
+    """One that also drops the bytes after an answer with `Connection: Close`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._answer = _Answer()
+
+    def set_response_params(self, **params: Any) -> None:
+        """Prepare for the answer to the next request."""
+        self._answer = _Answer()
+        super().set_response_params(**params)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass on the bytes that belong to the answer."""
+        super().data_received(self._answer.take(data))
+
+
 def connector(*, limit: int, socket: str = "") -> aiohttp.BaseConnector:
-    """Return a pool of such connections, over TCP or to a unix socket at a path."""
+    """Return a pool of connections to slurmrestd, over TCP or to a unix socket at a path."""
     pool: aiohttp.BaseConnector = (
         aiohttp.UnixConnector(socket, limit=limit) if socket else aiohttp.TCPConnector(limit=limit)
     )
-    # aiohttp has no public way to choose the protocol. The tests fail if this stops working.
-    factory = functools.partial(FirstAnswer, loop=asyncio.get_running_loop())
-    pool._factory = factory  # type: ignore[assignment]  # noqa: SLF001  # partial is invariant; no public way
+    fill(pool, FirstAnswer)
     return pool
+
+
+def fill(pool: aiohttp.BaseConnector, connection: type[AskedOnly]) -> None:
+    """Have a pool open connections of this class only."""
+    # aiohttp has no public way to choose the protocol. The tests fail if this stops working.
+    factory = functools.partial(connection, loop=asyncio.get_running_loop())
+    pool._factory = factory  # type: ignore[assignment]  # noqa: SLF001  # partial is invariant; no public way
 
 
 class _Answer:
