@@ -71,7 +71,9 @@ class JobActuator:
                 if not isinstance(action, Wait):
                     name = type(action).__name__
                     _log.info("slurm_job.acted", action=name, reason=decision.reason)
-        except kube_errors.NotFound:
+        except kube_errors.NotFound as error:
+            if not error.reason:  # a page of some proxy
+                raise
             _log.debug("slurm_job.gone_already")
 
     async def cancel_orphan(self, job: BatchJob, where: JobResource, key: WorkloadKey) -> None:
@@ -83,7 +85,9 @@ class JobActuator:
         try:
             owner = await resource.get(self._kube, where, job.mark.namespace, job.mark.name)
             is_gone = owner.metadata.uid != key
-        except kube_errors.NotFound:
+        except kube_errors.NotFound as error:
+            if not error.reason:  # a page of some proxy
+                raise
             is_gone = True
         if is_gone:
             _log.warning("slurm_job.orphan_cancelled", job_id=job.id, uid=key)

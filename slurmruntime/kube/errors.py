@@ -150,9 +150,9 @@ class _Status(msgspec.Struct):
 
 _decode_status = msgspec.json.Decoder(_Status).decode
 
-_CORE = "/api/v1/"
+_SERVED = "/api/v1/", "/apis/coordination.k8s.io/"
 """What is always served: a 404 without a Status is then a page of some proxy, and no word about an object. For other groups
-the API server itself says it so if it has none."""
+the API server itself says it so if it has none; then there is no `reason`."""
 
 _BY_STATUS: dict[int, type[KubeError]] = {
     401: Unauthorized,
@@ -176,7 +176,7 @@ def from_answer(
     kind = _BY_STATUS.get(status) or (Rejected if 400 <= status < 500 else Unavailable)  # noqa: PLR2004  # HTTP
     if kind is Rejected and _guard_failed(method, status, answer):
         kind = Conflict
-    if kind is NotFound and not answer.kind and path.startswith(_CORE):
+    if kind is NotFound and not answer.kind and path.startswith(_SERVED):
         kind = Unavailable
     seconds = numbers.integer(retry_after) or 0
     if answer.details is not None:

@@ -5,12 +5,14 @@ import contextlib
 import json
 import struct
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
+from bridge.domain.model.batch import BatchJob, BatchMark
+from bridge.domain.model.jobs import JobPhase
 from bridge.kube import decode
 from bridge.slurm import jobs
 from bridge.slurm.complete import (
@@ -20,10 +22,13 @@ from bridge.slurm.complete import (
     ControllerHosts,
 )
 from slurmclient.errors import LostReply, Malformed, SlurmError, TargetNotFound
+from slurmjobs.objects import slurmjob
+from slurmjobs.reconcile.actuator import JobActuator
 from slurmruntime.kube import errors
 from slurmruntime.kube.client import KubeClient
+from slurmruntime.kube.leases import KubeLeases
 from slurmruntime.slurm.client import SlurmClient
-from slurmruntime.values.ids import JobId
+from slurmruntime.values.ids import ClusterId, JobId, WorkloadKey
 from tests.attacks import attack
 from tests.fuzz.between import PING, Pieces, between, kubeconfig, whole
 from tests.slurm.made_up import Server
@@ -43,13 +48,45 @@ def not_found(page: bytes) -> bytes:
     return whole(page, status=b"404 Not Found").replace(b"application/json", b"text/plain", 1)
 
 
-async def ask_api_server(page: bytes) -> None:
+@asynccontextmanager
+async def api_server(page: bytes) -> AsyncIterator[KubeClient]:
     async with between(lambda _: [not_found(page)]) as peer:
         with tempfile.NamedTemporaryFile("w") as file:
             json.dump(kubeconfig(f"http://localhost:{peer.port}"), file)
             file.flush()
             async with KubeClient.open(file.name, user_agent="test") as kube:
-                await decode.get_pod(kube, "team-a", "train")
+                yield kube
+
+
+async def ask_for_pod(page: bytes) -> None:
+    async with api_server(page) as kube:
+        await decode.get_pod(kube, "team-a", "train")
+
+
+async def ask_for_lease(page: bytes) -> None:
+    async with api_server(page) as kube:
+        if await KubeLeases(kube, "slurm-bridge").get("controllers") is None:
+            raise errors.NotFound("GET", "leases")
+
+
+async def ask_for_slurm_job(page: bytes) -> None:
+    """Look for the SlurmJob of a job, which is cancelled if there is none."""
+    mark = BatchMark(
+        cluster=ClusterId("c"), namespace="team-a", name="train", key=WorkloadKey("1"), attempt=1
+    )
+    slurm = Server({}, others={"/job/7": b'{"jobs":[{"job_id":7,"job_state":["RUNNING"]}]}'})
+    unused: dict[str, Any] = dict.fromkeys(
+        ("objects", "batch_jobs", "submitter", "events", "metrics")
+    )
+    async with api_server(page) as kube:
+        actuator = JobActuator(kube=kube, slurm=slurm.client, cluster=mark.cluster, **unused)
+        job = BatchJob(id=JobId(7), sluid=None, phase=JobPhase.RUNNING, mark=mark)
+        try:
+            await actuator.cancel_orphan(job, slurmjob.OURS, mark.key)
+        except errors.NotFound as error:
+            assert [] == slurm.asked
+            raise errors.Unavailable("GET", error.path) from error
+    raise errors.NotFound("GET", "slurmjobs")
 
 
 async def ask_slurmrestd(page: bytes) -> None:
@@ -66,16 +103,35 @@ async def ask_slurmrestd(page: bytes) -> None:
                 await jobs.job(slurm, JobId(7))
 
 
-@pytest.mark.attack(
-    "answer 404 for the API server with a page of a proxy's own, so that pods count as gone and their jobs are cancelled",
-    "of a core object only a Status says so",
+@pytest.mark.parametrize(
+    "ask",
+    [
+        attack(
+            "pod",
+            "answer 404 for the API server with a page of a proxy's own, so that pods count as gone and their jobs are cancelled",
+            "of a core object only a Status says so",
+            ask_for_pod,
+        ),
+        attack(
+            "lease",
+            "answer 404 for the API server with a page of a proxy's own, so that nobody seems to lead",
+            "only a Status says that a lease is gone",
+            ask_for_lease,
+        ),
+        attack(
+            "SlurmJob",
+            "answer 404 for the API server with a page of a proxy's own, so that SlurmJobs count as gone and their jobs are cancelled",
+            "only a Status says that a SlurmJob is gone",
+            ask_for_slurm_job,
+        ),
+    ],
 )
-async def test_a_proxys_page_makes_no_pod_go() -> None:
+async def test_a_proxys_page_makes_nothing_go(ask: Callable[[bytes], Awaitable[None]]) -> None:
     for page in PAGES:
         with pytest.raises(errors.Unavailable):
-            await ask_api_server(page)
+            await ask(page)
     with pytest.raises(errors.NotFound):
-        await ask_api_server(GONE)
+        await ask(GONE)
 
 
 @pytest.mark.attack(

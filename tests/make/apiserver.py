@@ -172,7 +172,7 @@ class ApiServer:
 
     def _find(self, method: str, path: str) -> Manifest:
         if path not in self.objects:
-            raise errors.NotFound(method, path, status=404)
+            raise errors.NotFound(method, path, status=404, reason="NotFound")
         return self.objects[path]
 
     def _guard(self, method: str, path: str, found: Manifest, wanted: Mapping[str, str]) -> None:
