@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import structlog
@@ -23,7 +24,7 @@ from slurmoperator.objects.own.slurm_cluster import SlurmClusterObject
 from slurmoperator.rendering.body import identity
 from slurmoperator.rendering.site import ELSEWHERE, NamespaceScope
 from slurmoperator.reports import StatusReports
-from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.crd.metadata import ObjectMetadata, controllers
 from slurmruntime.kube import errors, lists
 from slurmruntime.kube.apply import ownership, writes
 from slurmruntime.kube.apply.owned_objects import ObjectOwner, withdraw
@@ -74,13 +75,14 @@ class ClusterLoop(Keys[str]):
             **{kind: cache.index(_owner_of) for kind, cache in parts.items()},
             "NodeSet": node_sets.index(_owner_of),
         }
+        owners = partial(controllers, clusters.get)
         self._controller = Controller(
             "clusters",
             self.reconcile,
             [
                 Watch(clusters, _changed),
-                *(Watch(cache, self._owners) for cache in parts.values()),
-                Watch(node_sets, self._owners),
+                *(Watch(cache, owners) for cache in parts.values()),
+                Watch(node_sets, owners),
             ],
             process=process,
             keys=self,
@@ -280,14 +282,6 @@ class ClusterLoop(Keys[str]):
         await self._reports.write(SLURM_CLUSTER, self._clusters, watched, after)
 
     # -- events -----------------------------------------------------------------------------------
-
-    def _owners(self, old: _Child | None, new: _Child | None) -> Iterator[str]:
-        for version in (old, new):
-            if (
-                version is not None
-                and self._clusters.get(version.metadata.controller_uid) is not None
-            ):
-                yield version.metadata.controller_uid
 
     @override
     def lane(self, key: str, /) -> str:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import structlog
@@ -20,7 +21,6 @@ from slurmoperator.daemons.part import (
     PartCaches,
     PartObject,
     WatchedPart,
-    WorkloadObject,
 )
 from slurmoperator.daemons.partition_readings import PartitionReadings
 from slurmoperator.daemons.rest_tls import RestCertificates
@@ -29,6 +29,7 @@ from slurmoperator.keys.token_policy import TokenPolicy
 from slurmoperator.nodesets.nodeset import WatchedNodeSet
 from slurmoperator.rendering.site import ELSEWHERE, ControlSite, NamespaceScope
 from slurmoperator.reports import StatusReports
+from slurmruntime.crd.metadata import controllers
 from slurmruntime.kube import errors as kube_errors
 from slurmruntime.leading.controller import Controller, Keys, Process, Watch
 
@@ -66,7 +67,7 @@ class ControlLoop(Keys[str]):
             self.reconcile,
             [
                 *(Watch(cache, self._changed) for cache in caches.parts.values()),
-                *(Watch(cache, _owners) for cache in caches.workloads),
+                *(Watch(cache, partial(controllers, self._find)) for cache in caches.workloads),
                 Watch(caches.node_sets, self._changed),
             ],
             process=process,
@@ -183,12 +184,6 @@ class ControlLoop(Keys[str]):
             for part in cache.values() if kind != "Token" else ():
                 if part.metadata.namespace in namespaces:
                     yield part.metadata.uid
-
-
-def _owners(old: WorkloadObject | None, new: WorkloadObject | None) -> Iterator[str]:
-    for version in (old, new):
-        if version is not None and version.metadata.controller_uid:
-            yield version.metadata.controller_uid
 
 
 def _delay(plan: PartPlan, outcome: PartOutcome) -> timedelta:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 
 import structlog
 from structlog.contextvars import bind_contextvars
@@ -18,11 +19,11 @@ from slurmoperator.nodesets.plan.look import Objection
 from slurmoperator.nodesets.plan.placing import HOST_ANNOTATION
 from slurmoperator.nodesets.preparation import NodeSetPreparation
 from slurmoperator.nodesets.views import OpensSlurm, WorkerViews
-from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.recent import RECHECK
 from slurmoperator.rendering.site import ELSEWHERE, NamespaceScope
 from slurmoperator.reports import StatusReports
+from slurmruntime.crd.metadata import controllers
 from slurmruntime.kube import errors as kube_errors
 from slurmruntime.kube.client import KubeClient
 from slurmruntime.leading.controller import Controller, Keys, Process, Watch
@@ -54,7 +55,7 @@ class NodeSetLoop(Keys[str]):
             self.reconcile,
             [
                 Watch(caches.node_sets, self._node_set_changed),
-                Watch(caches.pods, self._pod_changed),
+                Watch(caches.pods, partial(controllers, caches.node_sets.get)),
                 Watch(caches.kube_nodes, self._node_changed),
             ],
             process=process,
@@ -159,26 +160,13 @@ class NodeSetLoop(Keys[str]):
                 yield from self._gathering.uids_in_same_slurm(version)
                 yield from self._gathering.on_nodes(version.metadata.namespace)
 
-    def _pod_changed(
-        self, old: WorkerPodObject | None, new: WorkerPodObject | None
-    ) -> Iterator[str]:
-        for version in (old, new):
-            watched = self._node_sets.get(version.metadata.controller_uid) if version else None
-            if (
-                version
-                and watched
-                and watched.metadata.key_as_owner == version.metadata.controller_key
-            ):
-                yield watched.metadata.uid
-
     def _node_changed(self, old: KubeNodeFacts | None, new: KubeNodeFacts | None) -> Iterator[str]:
         if old is None or new is None or _placement_facts(old) != _placement_facts(new):
             yield from self._gathering.on_nodes()
         if old and new and _worker_facts(old) == _worker_facts(new):
             return
         for name in {node.name for node in (old, new) if node is not None}:
-            for pod in self._by_kube_node.get(name):
-                yield pod.metadata.controller_uid
+            yield from controllers(self._node_sets.get, *self._by_kube_node.get(name))
 
     @override
     def lane(self, key: str, /) -> str:

@@ -1,5 +1,8 @@
 """The part of `meta/v1 ObjectMeta` that we read of our own objects."""
 
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
 import msgspec
 
 from slurmruntime.crd.fields import Moment, ObjectStruct
@@ -52,3 +55,19 @@ class ObjectMetadata(ObjectStruct, frozen=True):
         """The `key_as_owner` of the controlling owner; "" without one."""
         uid = self.controller_uid
         return f"{self.namespace}/{uid}" if uid else ""
+
+
+class Owned(Protocol):
+    """An object that others may own, or own others."""
+
+    @property
+    def metadata(self) -> ObjectMetadata:
+        """Its own."""
+
+
+def controllers(find: Callable[[str], Owned | None], *versions: Owned | None) -> Iterator[str]:
+    """Yield the uids of the controlling owners of an object's versions, as far as an owner of that uid is in its namespace."""
+    for version in versions:
+        owner = find(version.metadata.controller_uid) if version else None
+        if version and owner and owner.metadata.key_as_owner == version.metadata.controller_key:
+            yield owner.metadata.uid

@@ -1,8 +1,9 @@
-"""Pods of another namespace that pass for workers of somebody's NodeSet: they name its uid as their controller's.
+"""Objects of another namespace that name the uid of somebody's NodeSet, Controller or SlurmCluster as their controller's.
 
-Kubernetes deletes such pods at some time, but a finalizer keeps them, and more can be created meanwhile.
+Kubernetes deletes them at some time, but a finalizer keeps them, and more can be created meanwhile.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 
 from tests.attacks import attack
 from tests.make.apiserver import Manifest
+from tests.slurmoperator.clusters.peers import SIX_LINES, ClusterLeaders
+from tests.slurmoperator.daemons.peers import Leaders, controller, part
 from tests.slurmoperator.nodesets.peers import SETTLED_S, Operator, job, names_of, node_set
 from tests.virtual_time import VirtualClock, run
 
@@ -112,3 +115,91 @@ def test_a_deleted_node_set_does_not_wait_for_pods_of_another_namespace() -> Non
         assert ["gpu-7", "gpu-8"] == names_of(operator.api.pods)
 
     run(main)
+
+
+def owned(made: Manifest, uid: str) -> Manifest:
+    """The object in another namespace, with an owner of this one."""
+    reference = {"apiVersion": "v1", "kind": "Controller", "name": "site", "uid": uid}
+    made["metadata"] |= {
+        "namespace": "mallory",
+        "uid": "uid-mallory",
+        "ownerReferences": [{**reference, "controller": True}],
+    }
+    return made
+
+
+async def looks_at_part(clock: VirtualClock, *, forge: bool) -> int:
+    leaders = Leaders(clock)
+    leaders.api.put(controller())
+    await leaders.lead()
+    name = {"name": "x", "generation": 1}
+    made = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": name}
+    forged_set = owned({**made, "spec": {"replicas": 1}}, "uid-Controller-site")
+
+    def put() -> None:
+        forged_set["metadata"]["generation"] += 1
+        leaders.api.put(forged_set)
+
+    return await reads(leaders.api, lambda: leaders.lead(for_s=100), put if forge else None)
+
+
+async def looks_at_cluster(clock: VirtualClock, *, forge: bool) -> int:
+    leaders = ClusterLeaders(clock)
+    leaders.api.create_cluster(SIX_LINES)
+    await leaders.lead()
+    forged_part = owned(part("RestApi"), "uid-slurm")
+
+    def put() -> None:
+        forged_part["metadata"]["generation"] += 1
+        leaders.api.put(forged_part)
+
+    return await reads(leaders.api, lambda: leaders.lead(for_s=100), put if forge else None)
+
+
+async def reads(api: Any, lead: Callable[[], Any], put: Callable[[], None] | None) -> int:
+    """How often a leader reads objects of the namespace while others are put in another one."""
+    read, paths = api._read, list[str]()
+
+    def reading(method: str, path: str) -> Manifest:
+        paths.append(path)
+        answer: Manifest = read(method, path)
+        return answer
+
+    api._read = reading
+    if put:
+        for second in range(5, 45):
+            asyncio.get_running_loop().call_later(second, put)
+    await lead()
+    return sum("/namespaces/slurm/" in path for path in paths)
+
+
+@pytest.mark.parametrize(
+    "looks",
+    [
+        attack(
+            "daemon",
+            "have slurm-operator look at another namespace's Controller again and again, by a StatefulSet of one's own that names it as its owner",
+            "an owner is in the namespace of what it owns",
+            looks_at_part,
+        ),
+        attack(
+            "cluster",
+            "have slurm-operator look at another namespace's SlurmCluster again and again, by a RestApi of one's own that names it as its owner",
+            "an owner is in the namespace of what it owns",
+            looks_at_cluster,
+        ),
+    ],
+)
+def test_what_another_namespace_owns_wakes_nobody(looks: Callable[..., Any]) -> None:
+    counts: list[int] = []
+
+    async def main(clock: VirtualClock) -> None:
+        counts.append(await looks(clock, forge=False))
+
+    async def forging(clock: VirtualClock) -> None:
+        counts.append(await looks(clock, forge=True))
+
+    run(main)
+    run(forging)
+    assert counts[0] > 0
+    assert counts[0] == counts[1]
