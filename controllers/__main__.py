@@ -17,7 +17,7 @@ from bridge.domain.observation.binding import Bindings
 from bridge.escrow import service as escrow
 from bridge.escrow.job_hints import JobHints
 from bridge.reconcile.informers import Mirror
-from bridge.reconcile.leadership import RUNNING, Leadership, SharedReadings
+from bridge.reconcile.leadership import RUNNING, LeaderReadings, Leadership
 from bridge.reconcile.nodes import KubeNodes
 from bridge.reconcile.program import TEMPO, Program, Tempo, opened
 from bridge.reconcile.side import Side
@@ -108,7 +108,7 @@ async def lead(
     *,
     hints: JobHints | None = None,
     slurm_jobs: "SlurmJobs | None" = None,
-    shared: SharedReadings | None = None,
+    shared: LeaderReadings | None = None,
 ) -> None:
     """Do a leader's work while this process leads; certificates do not wait for anything else.
 
@@ -132,7 +132,7 @@ async def control(
     *,
     hints: JobHints | None = None,
     slurm_jobs: "SlurmJobs | None" = None,
-    shared: SharedReadings | None = None,
+    shared: LeaderReadings | None = None,
 ) -> None:
     """Run the controllers while this process leads."""
     await mirror.synced()

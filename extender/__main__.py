@@ -14,7 +14,7 @@ from bridge.escrow.questions import Questions
 from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.reconcile.informers import Mirror
-from bridge.reconcile.leadership import PLACING, Leadership, SharedReadings
+from bridge.reconcile.leadership import PLACING, LeaderReadings, Leadership
 from bridge.reconcile.program import TEMPO, Program, Tempo, opened
 from bridge.reconcile.scheduler_waker import SchedulerWaker
 from bridge.reconcile.side import Side
@@ -105,7 +105,7 @@ async def place(
     accession: Accession,
     *,
     hints: JobHints | None = None,
-    shared: SharedReadings | None = None,
+    shared: LeaderReadings | None = None,
 ) -> None:
     """Place pods while this process leads; shared: readings shared with the controllers, if it also leads those."""
     await mirror.synced()

@@ -7,7 +7,7 @@ import structlog
 
 from bridge.domain.lifecycle.actions import Resize, Submit
 from bridge.domain.lifecycle.decision import SubmitRefusal
-from bridge.domain.lifecycle.refusals import Refusals, SharedRefusals
+from bridge.domain.lifecycle.refusals import RefusalCache, Refusals
 from bridge.domain.model.identities import Identity
 from bridge.domain.model.jobs import SlurmJob
 from bridge.domain.model.placeholder import PlaceholderSpec
@@ -55,7 +55,7 @@ class Submitter:
         self._metrics = process.metrics
         self._on_submitted = on_submitted
         self._refusals: Refusals[WorkloadKey] = Refusals()
-        self._shared = SharedRefusals()
+        self._shared = RefusalCache()
         self._submitted: dict[WorkloadKey, Identity] = {}
         """The last submit of each workload, because Slurm may have forgotten the job by the next one."""
 

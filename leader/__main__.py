@@ -9,7 +9,7 @@ from bridge.domain.lifecycle.decision import Actor
 from bridge.escrow import service as escrow
 from bridge.escrow.job_hints import JobHints
 from bridge.reconcile.informers import Mirror
-from bridge.reconcile.leadership import SharedReadings
+from bridge.reconcile.leadership import LeaderReadings
 from bridge.reconcile.program import TEMPO, Program, Tempo, opened
 from bridge.settings import configuration
 from bridge.settings.configuration import Sources
@@ -71,7 +71,7 @@ async def lead(
     slurm_jobs: "SlurmJobs | None" = None,
 ) -> None:
     """Do the work of both programs' leaders; if one fails, both end."""
-    shared = SharedReadings(
+    shared = LeaderReadings(
         program, mirror, actors={Actor.EXTENDER, Actor.CONTROLLERS}, batch=slurm_jobs is not None
     )
     async with asyncio.TaskGroup() as group:

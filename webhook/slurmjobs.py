@@ -12,7 +12,7 @@ from slurmjobs.admission import foreign
 from slurmjobs.admission import review as admission
 from slurmjobs.objects import slurmjob
 from slurmjobs.objects.slurmjob import JobResource
-from slurmjobs.sylabs.job import KINDS, SylabsResource, TranslatedJob
+from slurmjobs.sylabs.job import KINDS, SylabsJob, SylabsResource
 from slurmjobs.sylabs.site import SylabsSite
 from slurmruntime.process.clock import Clock
 from webhook import wire
@@ -54,7 +54,7 @@ class SlurmJobReviewer:
         metadata = msgspec.structs.replace(job.metadata, namespace=review.namespace)
         job = msgspec.structs.replace(job, metadata=metadata)
         now = self._clock.now().astimezone(self._zone)
-        if isinstance(job, TranslatedJob):
+        if isinstance(job, SylabsJob):
             verdict = foreign.validate(job, review.requester, self._policy(), now)
         else:
             verdict = admission.validate(job, review.requester, self._policy(), now)

@@ -32,7 +32,7 @@ RUNNING = Pace(busy_s=1, idle_s=1, shortest_s=0.2, limits=True)
 """The controllers' pods wait to be released, many at once; a second more on a node costs little."""
 
 
-class SharedReadings:
+class LeaderReadings:
     """What a leader does once, whether it leads one side or both: reading Slurm, and reporting what is set aside."""
 
     def __init__(
@@ -97,7 +97,7 @@ class Leadership:
         *,
         submits: bool,
         batch: bool = False,
-        shared: SharedReadings | None = None,
+        shared: LeaderReadings | None = None,
     ) -> None:
         """Create the queue and the view.
 
@@ -114,7 +114,7 @@ class Leadership:
         self._queue = queue
         own = None
         if shared is None:
-            own = shared = SharedReadings(
+            own = shared = LeaderReadings(
                 program,
                 mirror,
                 actors={Actor.EXTENDER if submits else Actor.CONTROLLERS},

@@ -7,11 +7,11 @@ from itertools import islice
 from bridge.domain.admission.review import Verdict
 from bridge.domain.request.rules import SLURM_JOB, Policy, Requester
 from slurmjobs.admission import review
-from slurmjobs.sylabs.job import TranslatedJob
+from slurmjobs.sylabs.job import SylabsJob
 from slurmruntime.values.faults import MOST_FAULTS, Fault, bounded
 
 
-def validate(job: TranslatedJob, requester: Requester, policy: Policy, now: datetime) -> Verdict:
+def validate(job: SylabsJob, requester: Requester, policy: Policy, now: datetime) -> Verdict:
     """Return everything that is wrong with the object; like `review.validate`."""
     verdict = review.validate(job, requester, policy, now)
     places = job.places
@@ -27,7 +27,7 @@ def validate(job: TranslatedJob, requester: Requester, policy: Policy, now: date
     )
 
 
-def _wrong_rule(job: TranslatedJob, requester: Requester, policy: Policy) -> Iterator[Fault]:
+def _wrong_rule(job: SylabsJob, requester: Requester, policy: Policy) -> Iterator[Fault]:
     if not job.only_rule:
         return
     rules = policy.candidates(requester, job.metadata.namespace, kind=SLURM_JOB)

@@ -42,7 +42,7 @@ KINDS: Final = (
 )
 
 
-class TranslatedJob(SlurmJobObject, frozen=True, kw_only=True):
+class SylabsJob(SlurmJobObject, frozen=True, kw_only=True):
     """A SlurmJob translated from an object of another kind."""
 
     resource: JobResource
@@ -76,11 +76,11 @@ class SylabsResource(JobResource):
         self._specs: msgspec.json.Decoder[OldSpec] = msgspec.json.Decoder(kind.spec)
 
     @override
-    def read(self, body: Json) -> TranslatedJob:
+    def read(self, body: Json) -> SylabsJob:
         document = _documents.decode(body)
         spec = self._specs.decode(document.spec)
         translated = translation.translate(spec, document.metadata, self._site)
-        return TranslatedJob(
+        return SylabsJob(
             metadata=document.metadata,
             spec=SlurmJobSpec(
                 script=translated.script,

@@ -92,7 +92,7 @@ class Entrance:
         connection.cut()
 
 
-class SlicedResponses:
+class ResponseSlicer:
     """Writes responses of an application no faster than they are taken, once the application has done with the request."""
 
     def __init__(self, app: ASGIApp) -> None:

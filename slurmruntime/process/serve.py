@@ -24,7 +24,7 @@ from slurmruntime.process.entrance import (
     CONNECTION,
     Entrance,
     GatheringTransport,
-    SlicedResponses,
+    ResponseSlicer,
 )
 
 BODY_LIMIT_BYTES = 8 * 2**20
@@ -106,7 +106,7 @@ async def serve(
             some before, and has a `BodyLimit` of its own.
     """
     config = uvicorn.Config(
-        SlicedResponses(BodyLimit(app) if limits_bodies else app),
+        ResponseSlicer(BodyLimit(app) if limits_bodies else app),
         # uvicorn calls it like the class
         http=cast(
             "type[asyncio.Protocol]",

@@ -72,7 +72,7 @@ _OWN = frozenset({"identity", "name", "comment", "extra", "also"})
 """Fields that do not affect whether Slurm accepts a job; `also` is compared separately."""
 
 
-class SharedRefusals:
+class RefusalCache:
     """Shared refusals: of many identical requests, one is retried for all.
 
     Ten thousand pods beyond a limit would otherwise each ask again every five minutes, which is 33

@@ -16,7 +16,7 @@ from slurmjobs.objects.status import SlurmJobStatus
 from slurmjobs.script import options as o
 from slurmjobs.script import read
 from slurmjobs.sylabs import container, translation
-from slurmjobs.sylabs.job import KINDS, SylabsKind, SylabsResource, TranslatedJob
+from slurmjobs.sylabs.job import KINDS, SylabsJob, SylabsKind, SylabsResource
 from slurmjobs.sylabs.site import SylabsSite
 from slurmjobs.sylabs.spec import ContainerOptions
 from slurmruntime.values.faults import MOST_FAULTS
@@ -38,7 +38,7 @@ SCRIPT = "#!/bin/sh\nsrun hostname\n"
 OLD, WLM, IMAGE = KINDS
 
 
-def job(kind: SylabsKind = OLD, **spec: Any) -> TranslatedJob:
+def job(kind: SylabsKind = OLD, **spec: Any) -> SylabsJob:
     body = {"metadata": {"name": "cow", "namespace": "lab"}, "spec": spec}
     return SylabsResource(kind, SITE).read(json.dumps(body).encode())
 
