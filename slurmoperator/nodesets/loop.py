@@ -17,6 +17,7 @@ from slurmoperator.nodesets.plan import planning, status
 from slurmoperator.nodesets.plan.admission import admit
 from slurmoperator.nodesets.plan.look import Objection
 from slurmoperator.nodesets.plan.placing import HOST_ANNOTATION
+from slurmoperator.nodesets.plan.planning import Rest
 from slurmoperator.nodesets.preparation import NodeSetPreparation
 from slurmoperator.nodesets.views import OpensSlurm, WorkerViews
 from slurmoperator.objects.nodeset import NodeSetObject
@@ -72,6 +73,8 @@ class NodeSetLoop(Keys[str]):
             kube, caches.pods, self._views, source.templates, clock.monotonic
         )
         self._preparation = NodeSetPreparation(kube, source.key_step, clock.monotonic)
+        self._rests: dict[str, Rest | None] = {}
+        """The last look by the NodeSet's uid; None if another one may come to another plan."""
         self._tried = source.tried
         self._served = served
         self._by_kube_node = caches.pods.index(lambda pod: [pod.kube_node] if pod.kube_node else [])
@@ -93,6 +96,7 @@ class NodeSetLoop(Keys[str]):
         if watched is None:
             self._views.forget(key)
             self._gathering.forget(key)
+            self._rests.pop(key, None)
             return None
         bind_contextvars(node_set=watched.metadata.full_name)
         try:
@@ -137,10 +141,12 @@ class NodeSetLoop(Keys[str]):
         in_use = {pod.revision for pod in pods}
         prepared = await self._preparation.prepare(conf, refusal, in_use)
         facts = self._gathering.gather(conf, neighbours, prepared)
-        plan = planning.plan(facts)
-        self._views.follow(node_set.controller, node_set.metadata.uid, plan.follow)
+        uid = node_set.metadata.uid
+        rest = self._rests.get(uid)
+        plan = planning.plan(facts, rest)
+        self._views.follow(node_set.controller, uid, plan.follow)
         outcome = await self._actuator.act(facts, plan, prepared.outcome)
-        after = status.compute(facts, plan, outcome)
+        after, self._rests[uid] = status.report(facts, plan, outcome, rest)
         await self._reports.write(NODE_SET, self._node_sets, watched, after)
         # One is raised, so that it is retried; those that need a human come last.
         if outcome.failures:

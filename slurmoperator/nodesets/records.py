@@ -34,16 +34,19 @@ _SILENT: Final = "NOT_RESPONDING"
 
 def stale_nodes(facts: NodeSetFacts) -> tuple[SlurmNode, ...]:
     """Return the Slurm nodes to delete: none unless pruning is on and all Kubernetes nodes can be read."""
-    node_set = facts.node_set
-    prunes = node_set.spec.prune_slurm_node_records != "Never" and facts.is_on_nodes
-    if not prunes or not facts.slurm.is_known or facts.unreadable_nodes:
+    if not prunes(facts) or not facts.slurm.is_known or facts.unreadable_nodes:
         return ()
     hosts = {host_of(kube_node) for kube_node in facts.kube_nodes.values()}
     return nodes_to_delete(
         facts.slurm.nodes.values(),
-        feature=node_set.slurm_name,
+        feature=facts.node_set.slurm_name,
         needed={*facts.hosts, *(pod.slurm_node for pod in facts.pods), *hosts},
     )
+
+
+def prunes(facts: NodeSetFacts) -> bool:
+    """Check whether the plan depends on all nodes in Slurm."""
+    return facts.node_set.spec.prune_slurm_node_records != "Never" and facts.is_on_nodes
 
 
 def nodes_to_delete(

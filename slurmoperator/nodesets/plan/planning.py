@@ -1,12 +1,12 @@
 """Plans one look at a NodeSet: which workers it should have, and everything that follows from that. Pure, and called once."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from slurmoperator.nodesets import records, topology
 from slurmoperator.nodesets.plan import placing, troubles, workers
-from slurmoperator.nodesets.plan.look import Interest, NodeSetFacts, Objection, PodFacts
+from slurmoperator.nodesets.plan.look import Interest, NodeSetFacts, Objection, Outcome, PodFacts
 from slurmoperator.nodesets.plan.workers import Case, Worker
 from slurmoperator.nodesets.pod_conditions import node_states
 from slurmoperator.nodesets.pod_conditions.node_states import StateChange
@@ -120,8 +120,37 @@ class NodeSetPlan:
     """When something changes without an event."""
 
 
-def plan(facts: NodeSetFacts) -> NodeSetPlan:
-    """Return what should become of a NodeSet."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """A look that changed nothing, and after which only other facts can lead to another plan or status: see `status.report`."""
+
+    facts: NodeSetFacts
+    plan: NodeSetPlan
+    outcome: Outcome
+    """Without its delays, which no status shows."""
+
+    def covers(self, facts: NodeSetFacts) -> bool:
+        """Check whether these facts are the same but for a later time."""
+        before = self.facts
+        if facts.now < before.now or not self._has_same_nodes(facts):
+            return False
+        slurm = replace(before.slurm, nodes=facts.slurm.nodes)
+        return facts == replace(before, slurm=slurm, now=facts.now)
+
+    def _has_same_nodes(self, facts: NodeSetFacts) -> bool:
+        """Check whether the nodes in Slurm that the plan depends on are listed as before, of thousands that others have."""
+        nodes, before = facts.slurm.nodes, self.facts.slurm.nodes
+        if nodes is before or records.prunes(facts):
+            return nodes is before
+        pods = (pod.slurm_node for pod in facts.pods)
+        names = {*pods, *(worker.node for worker in self.plan.workers)}
+        return all(nodes.get(name) == before.get(name) for name in names)
+
+
+def plan(facts: NodeSetFacts, rest: Rest | None = None) -> NodeSetPlan:
+    """Return what should become of a NodeSet; after a look that left it at rest, the same facts need no second plan."""
+    if rest is not None and rest.covers(facts):
+        return rest.plan
     case = workers.case_of(facts)
     planned = workers.workers_of(case)
     objection = _objection(facts)

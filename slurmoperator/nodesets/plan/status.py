@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -11,7 +11,7 @@ import msgspec
 from slurmoperator.nodesets import names
 from slurmoperator.nodesets.plan import troubles, workers
 from slurmoperator.nodesets.plan.look import NodeSetFacts, Objection, Outcome, PodFacts
-from slurmoperator.nodesets.plan.planning import NodeSetPlan
+from slurmoperator.nodesets.plan.planning import NodeSetPlan, Rest
 from slurmoperator.objects.nodeset import NodeSetStatus
 from slurmoperator.objects.parts import Truth, condition_of, with_time
 from slurmoperator.workers.choosing import REPLACED
@@ -51,6 +51,25 @@ class _Case:
             for pod, node in self.late
             if node is None
         ]
+
+
+def report(
+    facts: NodeSetFacts, plan: NodeSetPlan, outcome: Outcome, rest: Rest | None
+) -> tuple[NodeSetStatus, Rest | None]:
+    """Return the status, and this look if that is the previous status, and time alone changes neither it nor the plan.
+
+    After such a look, which is `rest`, the same plan and outcome need no second status.
+    """
+    result = replace(outcome, delays=())
+    if rest is not None and plan is rest.plan and result == rest.outcome:
+        return facts.node_set.status, rest
+    after = compute(facts, plan, outcome)
+    is_lasting = not plan.delays and all(
+        pod.ready_since is None or troubles.is_late(pod, facts.now) for pod in facts.pods
+    )
+    if not is_lasting or after != facts.node_set.status:
+        return after, None
+    return after, Rest(facts=facts, plan=plan, outcome=result)
 
 
 def compute(facts: NodeSetFacts, plan: NodeSetPlan, outcome: Outcome) -> NodeSetStatus:

@@ -1,6 +1,10 @@
 """What holds for the plan of a NodeSet, whatever the facts are and however they contradict each other."""
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Final
+
+import msgspec
 
 from slurmoperator.nodesets import names
 from slurmoperator.nodesets.plan import planning, status
@@ -182,6 +186,33 @@ def a_worker_returns_only_to_a_node_that_exists(facts: NodeSetFacts) -> None:
         assert worker.kube_node == pins.get(str(worker.key), "")
 
 
+def a_look_after_one_at_rest_comes_to_what_any_look_does(facts: NodeSetFacts) -> None:
+    """It comes at another time, or at other facts; which of these is up to the facts, as all of them would take long."""
+    outcome = OUTCOMES[len(facts.pods) % len(OUTCOMES)]
+    if facts.kube_nodes:  # its status was written before
+        after = status.compute(facts, planning.plan(facts), outcome)
+        node_set = msgspec.structs.replace(facts.node_set, status=after)
+        facts = replace(facts, conf=replace(facts.conf, node_set=node_set))
+    plan = planning.plan(facts)
+    _, rest = status.report(facts, plan, outcome, None)
+    busy = {name: replace(node, alloc_cpus=1) for name, node in facts.slurm.nodes.items()}
+    looks = (
+        *(replace(facts, now=facts.now + timedelta(seconds=n)) for n in (1, 31, 3600, -3600)),
+        replace(facts, pods=facts.pods[1:]),
+        replace(facts, slurm=replace(facts.slurm, observations={})),
+        replace(facts, prepared=replace(facts.prepared, revision="newer")),
+        replace(facts, slurm=replace(facts.slurm, nodes=busy)),
+        replace(facts, slurm=replace(facts.slurm, nodes=dict(facts.slurm.nodes))),
+    )
+    later = looks[facts.now.second % len(looks)]
+    plan = planning.plan(later)
+
+    assert planning.plan(later, rest) == plan
+    for result in (replace(outcome, delays=(timedelta(seconds=1),)), *OUTCOMES):
+        after, _ = status.report(later, planning.plan(later, rest), result, rest)
+        assert after == status.compute(later, plan, result)
+
+
 PROPERTIES: Final = (
     a_node_set_is_admitted_or_refused_with_a_reason,
     there_is_one_plan_and_one_status_for_any_facts,
@@ -192,6 +223,7 @@ PROPERTIES: Final = (
     no_volume_or_record_of_a_worker_goes_and_none_on_doubt,
     what_slurm_may_not_have_is_neither_reserved_nor_moved_nor_reported,
     a_worker_returns_only_to_a_node_that_exists,
+    a_look_after_one_at_rest_comes_to_what_any_look_does,
 )
 
 

@@ -133,6 +133,55 @@ MUTANTS = [
         before="return self.nodes.get(node) if self.is_known else None",
         after="return self.nodes.get(node)",
     ),
+    PlanMutant(
+        name="makes no plan for other facts after a look at rest",
+        before="return facts == replace(before, slurm=slurm, now=facts.now)",
+        after="return True",
+    ),
+    PlanMutant(
+        name="makes no plan after the clock was put back",
+        before="if facts.now < before.now or",
+        after="if",
+    ),
+    PlanMutant(
+        name="does not see after a look at rest that Slurm lists its nodes otherwise",
+        before="not self._has_same_nodes(facts):",
+        after="False:",
+    ),
+    PlanMutant(
+        name="does not see after a look at rest that Slurm lists nodes of workers otherwise that have no pod",
+        before="names = {*pods, *(worker.node for worker in self.plan.workers)}",
+        after="names = {*pods}",
+    ),
+    PlanMutant(
+        name="does not see after a look at rest that Slurm lists other nodes to delete",
+        before="if nodes is before or records.prunes(facts):",
+        after="if nodes is before:",
+    ),
+    PlanMutant(
+        name="takes a look for one at rest though its plan says when to look again",
+        file="plan/status.py",
+        before="is_lasting = not plan.delays and ",
+        after="is_lasting = ",
+    ),
+    PlanMutant(
+        name="takes a look for one at rest though a worker may soon count as late",
+        file="plan/status.py",
+        before="        pod.ready_since is None or troubles.is_late(pod, facts.now) for",
+        after="        True for",
+    ),
+    PlanMutant(
+        name="takes a look for one at rest though its status was another",
+        file="plan/status.py",
+        before=" or after != facts.node_set.status:",
+        after=":",
+    ),
+    PlanMutant(
+        name="does not report another outcome after a look at rest",
+        file="plan/status.py",
+        before=" and result == rest.outcome:",
+        after=":",
+    ),
 ]
 
 
