@@ -44,17 +44,15 @@ PODS = ResourceKind(
 def main(cgroup_root: Path = CGROUP_ROOT) -> int:
     """Run until a signal; return the exit code."""
     configured = configuration.load("agent", sys.argv[1:])
-    if not configured.agent.node:
-        sys.stderr.write(
-            "agent: the setting agent.node is empty: set it to the name of this node\n"
-        )
+    node = configuration.sources("agent", sys.argv[1:]).installation.node
+    if not node:
+        sys.stderr.write("agent: argument --node is missing: the name of this node\n")
         return 2
-    return lifetime.run(partial(run, configured, cgroup_root))
+    return lifetime.run(partial(run, configured, node, cgroup_root))
 
 
-async def run(configured: Settings, cgroup_root: Path, stop: asyncio.Event) -> None:
+async def run(configured: Settings, node: str, cgroup_root: Path, stop: asyncio.Event) -> None:
     """Watch the node's pods and pin them until `stop` is set."""
-    settings = configured.agent
     metrics, state = Metrics("agent"), Health()
     pods: Cache[KubeObject] = Cache(PODS)
     pinner = Pinner(
@@ -73,7 +71,7 @@ async def run(configured: Settings, cgroup_root: Path, stop: asyncio.Event) -> N
         reflector = Reflector(
             kube,
             pods,
-            field_selector=f"spec.nodeName={settings.node}",
+            field_selector=f"spec.nodeName={node}",
             label_selector=f"{names.BRIDGED_LABEL}=true",
             jitter=random.Random().random,  # noqa: S311  # spreads retries, nothing secret
         )

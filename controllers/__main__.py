@@ -53,7 +53,9 @@ def main(tempo: Tempo = TEMPO) -> int:
 
 async def run(configured: Settings, sources: Sources, tempo: Tempo, stop: asyncio.Event) -> None:
     """Run the controllers while this process leads, until `stop` is set."""
-    async with opened("controllers", configured, tempo) as program:
+    async with opened(
+        "controllers", configured, tempo, installation=sources.installation
+    ) as program:
         mirror = Mirror(program.set_aside)
         hints = JobHints(program.slurm, program.clock)
         policy: tuple[Service, ...] = ()
@@ -86,7 +88,7 @@ def build_slurm_jobs(program: Program, policy: PolicyFile, mirror: Mirror) -> "S
 
 def self_test_services(program: Program) -> tuple[Service, ...]:
     """Return the service that tests the webhook, in every replica; readiness depends on the result."""
-    namespace = program.settings.controllers.self_test_namespace
+    namespace = program.installation.self_test_namespace
     if not namespace:
         return ()
     test = SelfTest(
@@ -203,7 +205,7 @@ def build_breaker(term: Leadership) -> Breaker:
     """Build the circuit breaker: it holds evictions back if too many pods lost their placeholder at once."""
     program, controllers = term.program, term.program.settings.controllers
     breaker = Breaker(
-        Limits(share=controllers.eviction_share, always=controllers.eviction_always),
+        Limits(always=controllers.eviction_always),
         pods=term.mirror.pods,
         placeholders=term.placeholders,
         kube=program.kube,
@@ -281,13 +283,13 @@ def build_fillers(term: Leadership, nodes: NodeController, holdings: Holdings) -
 
 def build_certificates(program: Program) -> Certificates | None:
     """Build the signer of our own certificates; None if something else signs them."""
-    configured = program.settings.certificates
-    if not configured.release:
+    installation = program.installation
+    if not installation.release:
         return None
     settings = CertificateSettings(
-        release=configured.release,
+        release=installation.release,
         namespace=program.settings.kubernetes.namespace,
-        hosts={part: frozenset(hosts) for part, hosts in configured.hosts.items()},
+        hosts={part: frozenset(hosts) for part, hosts in installation.hosts.items()},
     )
     return Certificates(program.kube, settings, clock=program.clock, metrics=program.metrics)
 

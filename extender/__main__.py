@@ -5,7 +5,7 @@ import sys
 from datetime import timedelta
 from functools import partial
 
-from bridge.domain.lifecycle.decision import Actor, Deadlines, WhenFull
+from bridge.domain.lifecycle.decision import Actor, Deadlines
 from bridge.domain.model.claims import profiles
 from bridge.domain.model.hybrid import HybridRule
 from bridge.escrow import service as escrow
@@ -15,7 +15,7 @@ from bridge.kube.claims.resource_claims import ResourceClaims
 from bridge.kube.claims.templates import ClaimTemplates
 from bridge.reconcile.informers import Mirror
 from bridge.reconcile.leadership import PLACING, LeaderReadings, Leadership
-from bridge.reconcile.program import TEMPO, Program, Tempo, opened
+from bridge.reconcile.program import SLURM_CONNECTIONS, TEMPO, Program, Tempo, opened
 from bridge.reconcile.scheduler_waker import SchedulerWaker
 from bridge.reconcile.side import Side
 from bridge.settings import configuration, request_defaults
@@ -188,10 +188,8 @@ def build_binder(term: Leadership, bridged: BridgedNodes, claims: KnownClaims | 
 
 def deadlines(settings: Settings) -> Deadlines:
     """Return the deadlines for pods that wait for their nodes."""
-    placement = settings.placement
     return Deadlines(
-        bind_deadline=timedelta(seconds=placement.bind_deadline_s),
-        when_full=WhenFull(placement.when_full),
+        bind_deadline=timedelta(seconds=settings.placement.bind_deadline_s),
         poll_interval=timedelta(seconds=PLACING.busy_s),
         caps=settings.caps.values,
     )
@@ -236,7 +234,7 @@ def build_submitter(
             clock=program.clock,
         ),
         defaults=request_defaults.of(program.settings, program.cluster),
-        concurrency=program.settings.slurm.connections,
+        concurrency=SLURM_CONNECTIONS,
         process=program.process,
         on_submitted=waker.submitted if waker else None,
     )

@@ -40,7 +40,9 @@ def main(tempo: Tempo = TEMPO) -> int:
 
 async def run(configured: Settings, sources: Sources, tempo: Tempo, stop: asyncio.Event) -> None:
     """Answer kube-scheduler, and do the work of both programs while this process leads."""
-    async with opened(NAME, configured, tempo, sides=len(SIDES)) as program:
+    async with opened(
+        NAME, configured, tempo, sides=len(SIDES), installation=sources.installation
+    ) as program:
         mirror = Mirror(program.set_aside)
         hints = JobHints(program.slurm, program.clock)
         policy = PolicyFile(sources, configured, program.metrics)

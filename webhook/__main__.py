@@ -42,9 +42,8 @@ async def run(configured: Settings, sources: Sources, stop: asyncio.Event) -> No
         lambda: policy.current,
         defaults=_defaults(configured),
         scheduler_name=configured.scheduler_name,
-        tracks_fields=configured.webhook.track_fields,
         extender_binds=configured.placement.binder == "extender",
-        self_test_namespace=configured.controllers.self_test_namespace,
+        self_test_namespace=sources.installation.self_test_namespace,
     )
     webhook = app.create(pods, *_slurm_job_reviewers(configured, policy, clock), metrics=metrics)
 

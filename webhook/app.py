@@ -46,21 +46,18 @@ class PodReviewer:
         *,
         defaults: Defaults,
         scheduler_name: str,
-        tracks_fields: bool = True,
         extender_binds: bool = False,
         self_test_namespace: str = "",
     ) -> None:
         """Keep the settings; the policy is fetched for each review.
 
         Args:
-            tracks_fields: the setting `track_fields` of the webhook.
             extender_binds: whether `placement.binder` is the extender.
             self_test_namespace: where the controllers test the webhook; "" for nowhere.
         """
         self._policy = policy
         self._defaults = defaults
         self._scheduler_name = scheduler_name
-        self._tracks_fields = tracks_fields
         self._extender_binds = extender_binds
         self._self_test_namespace = self_test_namespace
         self._most_bytes = 2 * defaults.caps.object_bytes
@@ -73,7 +70,6 @@ class PodReviewer:
             self._rules(pod),
             self._scheduler_name,
             devices=self._defaults.devices,
-            tracks_fields=self._tracks_fields,
             extender_binds=self._extender_binds,
         )
         return ReviewResult(name=f"{pod.namespace}/{pod.name}", verdict=verdict)
@@ -86,7 +82,6 @@ class PodReviewer:
             self._defaults,
             self._rules(pod),
             self._scheduler_name,
-            tracks_fields=self._tracks_fields,
             extender_binds=self._extender_binds,
         )
         return ReviewResult(name=f"{pod.namespace}/{pod.name}", verdict=verdict)

@@ -15,6 +15,7 @@ from bridge import __version__
 from bridge.reconcile.completion import Completer
 from bridge.reconcile.loop import WORKERS
 from bridge.reconcile.set_aside import SetAside
+from bridge.settings.configuration import Installation
 from bridge.settings.schema import Settings
 from bridge.slurm.complete import ControllerHost, ControllerHosts
 from bridge.slurm.respond import Responder
@@ -45,6 +46,10 @@ _CONNECTIONS = 64
 _LEASE_CONNECTIONS = 2
 """One for the hanging call, one for the next."""
 
+SLURM_CONNECTIONS = 8
+"""Connections to slurmrestd, and jobs that are submitted at once: by default slurmrestd serves 124 connections of all its clients,
+and slurmctld takes one submit after the other.
+"""
 _TO_EACH_SLURM = 2
 """Connections to the Slurm of each Controller object."""
 _LONGEST_ANSWER = 16 << 20
@@ -97,6 +102,7 @@ class Program:
     reporter: Reporter
     set_aside: SetAside
     tempo: Tempo = TEMPO
+    installation: Installation = Installation()  # noqa: RUF009  # is immutable
 
     @property
     def process(self) -> Process:
@@ -223,7 +229,12 @@ class Program:
 
 @asynccontextmanager
 async def opened(
-    name: str, settings: Settings, tempo: Tempo = TEMPO, *, sides: int = 1
+    name: str,
+    settings: Settings,
+    tempo: Tempo = TEMPO,
+    *,
+    sides: int = 1,
+    installation: Installation = Installation(),  # noqa: B008  # is immutable
 ) -> AsyncIterator[Program]:
     """Open the clients of both systems and find out which cluster this is.
 
@@ -254,7 +265,7 @@ async def opened(
 
     def to_slurm(kube: KubeClient) -> AbstractAsyncContextManager[SlurmClient]:
         slurm = settings.slurm
-        connections, on_call = slurm.connections * sides, _sign_of_life(metrics.slurm.call)
+        connections, on_call = SLURM_CONNECTIONS * sides, _sign_of_life(metrics.slurm.call)
         if slurm.controller:
             return opening.of_controller(
                 ControllerName.parse(slurm.controller),
@@ -298,6 +309,7 @@ async def opened(
             ),
             set_aside=SetAside(metrics, clock),
             tempo=tempo,
+            installation=installation,
         )
         with liveness.watching(alive):
             yield program
@@ -318,7 +330,7 @@ def longest_silence_s(settings: Settings) -> float:
     return liveness.bound_s(
         request_timeout_s=max(REQUEST_TIMEOUT_S, slurm.request_timeout_s * hosts),
         workers=WORKERS,
-        connections=slurm.connections,
+        connections=SLURM_CONNECTIONS,
     )
 
 

@@ -1,11 +1,13 @@
 """Find and read a program's settings: command line, file, environment, mounted files."""
 
 import argparse
+import json
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import structlog
 
@@ -20,12 +22,29 @@ SECRETS_DIR_VARIABLE = "SLURM_BRIDGE_SECRETS_DIR"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """What whoever starts the program knows of the installation: the chart, which writes it on the command line."""
+
+    release: str = ""
+    """Prefix of the Secrets and webhook configurations for which the controllers sign certificates; "": they sign none."""
+    hosts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Component -> names and addresses in its certificate; a component without any is a client."""
+    self_test_namespace: str = ""
+    """Where the controllers test the webhook by dry runs; "": nowhere."""
+    companion_account: str = ""
+    """The user that creates companions of SlurmJobs, a service account that the controllers may impersonate; "": no companions."""
+    node: str = ""
+    """The node that an agent is on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """The sources of a program's settings; they can be read repeatedly."""
 
     program: str
     config: Path | None
     secrets_dir: Path | None
+    installation: Installation = Installation()  # is immutable
 
     def read(self, outdated: list[str] | None = None) -> Settings:
         """Return the settings as all sources have them now; add a line about each old name to `outdated`.
@@ -65,6 +84,26 @@ def load(program: str, argv: Sequence[str], *, log_name: str = "") -> Settings:
     return settings
 
 
+_OF_THE_INSTALLATION: Final = (
+    ("--release", "NAME", "prefix of the Secrets to sign certificates for; none: not signed here"),
+    ("--self-test-namespace", "NAME", "where the webhook is tested by dry runs; none: nowhere"),
+    ("--companion-account", "USER", "who creates companions of SlurmJobs; none: no companions"),
+    ("--node", "NAME", "the node that the agent is on"),
+)
+
+
+def _hosts(text: str) -> Mapping[str, Sequence[str]]:
+    """Read a map of lists of text.
+
+    Raises:
+        ValueError: it is anything else, or no JSON.
+    """
+    hosts = json.loads(text)
+    if not isinstance(hosts, dict) or not all(isinstance(names, list) for names in hosts.values()):
+        raise ValueError(text)
+    return hosts
+
+
 def sources(program: str, argv: Sequence[str]) -> Sources:
     """Return the sources named by the command line; `argv` excludes the program's name.
 
@@ -85,5 +124,17 @@ def sources(program: str, argv: Sequence[str]) -> Sources:
         default=os.environ.get(SECRETS_DIR_VARIABLE) or None,
         help=f"directory of files named section__field, one value each [{SECRETS_DIR_VARIABLE}]",
     )
-    arguments = parser.parse_args(argv)
-    return Sources(program=program, config=arguments.config, secrets_dir=arguments.secrets_dir)
+    chart = parser.add_argument_group("set by the chart")
+    for option, metavar, meaning in _OF_THE_INSTALLATION:
+        chart.add_argument(option, metavar=metavar, default="", help=meaning)
+    chart.add_argument(
+        "--hosts", metavar="JSON", type=_hosts, default={}, help="names and addresses to sign for"
+    )
+    values = vars(parser.parse_args(argv))
+    config, secrets_dir = values.pop("config"), values.pop("secrets_dir")
+    return Sources(
+        program=program,
+        config=config,
+        secrets_dir=secrets_dir,
+        installation=Installation(**values),
+    )

@@ -1,5 +1,6 @@
 """The schema of policy rules in the settings, and their translation to domain rules."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
@@ -16,6 +17,10 @@ _Name = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\s,]+$")
 _ABOUT_USER = frozenset({"namespace", "user"})
 _ABOUT_GROUP = _ABOUT_USER | {"slurm_user"}
 _ABOUT_DIRECTORY = frozenset({"namespace", "slurm_user"})
+
+
+def _is_account(name: object) -> bool:
+    return isinstance(name, str) and re.fullmatch("[^/:]+/[^/:]+", name) is not None
 
 
 class EntrySection(BaseModel):
@@ -41,13 +46,27 @@ class Match(EntrySection):
         default_factory=dict, description="Labels the namespace must have, all of them."
     )
     users: _Texts = Field(
-        (), description="Kubernetes users who created the pod; wildcards * and ?."
+        (),
+        description="Kubernetes users who created the pod, service accounts as "
+        f"{rules.SERVICE_ACCOUNT}NAMESPACE:NAME; wildcards * and ?.",
     )
     groups: _Texts = Field((), description="Or their groups; wildcards * and ?.")
-    service_accounts: Annotated[
-        tuple[Annotated[str, Field(pattern=r"^[^/:]+/[^/:]+$")], ...],
-        Field(description="Or service accounts as namespace/name; wildcards * and ?."),
-    ] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _service_accounts_are_users(cls, section: object) -> object:
+        """Take service accounts as the release before had them, NAMESPACE/NAME, for the users that they are."""
+        match section:
+            case {"service_accounts": [*accounts], **others} if all(map(_is_account, accounts)):
+                users = [f"{rules.SERVICE_ACCOUNT}{name.replace('/', ':')}" for name in accounts]
+                match others.get("users", []):
+                    case [*named]:
+                        return {**others, "users": [*named, *users]}
+                    case _:
+                        pass
+            case _:
+                pass
+        return section
 
 
 class ChoiceSection(EntrySection):
@@ -116,10 +135,12 @@ class RuleSection(EntrySection):
     qos: ChoiceSection = Field(ChoiceSection(), description="Quality of service.")
     reservation: ChoiceSection = Field(ChoiceSection(), description="Reservations.")
     priority: RangeSection | None = Field(
-        None, description="Priorities users may set; null: none, Slurm computes it."
+        None,
+        description="Priorities users may set, from min, 0 by default, to max; null: none, Slurm computes it.",
     )
     nice: RangeSection | None = Field(
-        None, description="Nice values users may set; below 0 raises the priority; null: none."
+        None,
+        description="Nice values users may set, from min, 0 by default, to max; below 0 raises the priority; null: none.",
     )
     time_limit_max_min: Annotated[int, Field(ge=1)] | None = Field(
         None, description="Longest time limit; null: what Slurm allows."
@@ -162,7 +183,6 @@ class RuleSection(EntrySection):
             namespace_labels=match.namespace_labels,
             users=Patterns(match.users),
             groups=Patterns(match.groups),
-            service_accounts=Patterns(match.service_accounts),
             user=self.user,
             user_table=self.user_table,
             group=self.group,
@@ -216,7 +236,3 @@ def _choice(section: ChoiceSection) -> rules.Choice:
 
 def _range(section: RangeSection | None) -> rules.Range | None:
     return None if section is None else rules.Range(least=section.min, most=section.max)
-
-
-OptionalField = Literal["account", "qos", "reservation", "priority", "nice"]
-"""Request fields that users may set only if the administrator allows them."""

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import structlog
 
-from bridge.domain.request.notation import MAX_NUMBER
-from bridge.domain.request.rules import Choice as _Choice
-from bridge.domain.request.rules import Patterns, Policy, Range, Rule
+from bridge.domain.request.rules import Choice, Patterns, Policy, Rule
 from bridge.settings.configuration import Sources
 from bridge.settings.schema import Settings
 from slurmruntime.process.clock import pause
@@ -22,9 +20,6 @@ _log = structlog.get_logger(__name__)
 
 POLL_S = 2.0
 """A stat of the file costs nothing; the kubelet takes up to a minute to update a ConfigMap."""
-
-_ANYTHING = Patterns("*")
-_NUMBERS = {"priority": Range(least=1, most=MAX_NUMBER), "nice": Range(least=0, most=MAX_NUMBER)}
 
 Version = tuple[int, int, int]
 
@@ -91,25 +86,14 @@ def compiled(settings: Settings) -> Policy:
 
 
 def _only_rule(settings: Settings) -> Rule:
-    slurm, fields = settings.slurm, settings.placement.allowed_fields
-
-    def choice(field: str, default: str = "") -> _Choice:
-        return _Choice(default=default, allowed=_ANYTHING if field in fields else Patterns())
-
-    def number(field: str) -> Range | None:
-        return _NUMBERS[field] if field in fields else None
-
+    slurm = settings.slurm
     return Rule(
         name="slurm.user",
-        source="settings slurm.user and placement.allowed_fields",
+        source="setting slurm.user",
         user=slurm.user,
         group=slurm.group,
-        account=choice("account", slurm.account),
-        partition=_Choice(default=slurm.partition, allowed=_ANYTHING),
-        qos=choice("qos"),
-        reservation=choice("reservation"),
-        priority=number("priority"),
-        nice=number("nice"),
+        account=Choice(default=slurm.account),
+        partition=Choice(default=slurm.partition, allowed=Patterns("*")),
     )
 
 

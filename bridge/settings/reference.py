@@ -94,6 +94,9 @@ def _entry_rows(model: type[BaseModel], *above: str) -> Iterator[SettingRow]:
         if part is None:
             yield _row((*above, name), field)
             continue
+        if all(inner.annotation is int for inner in part.model_fields.values()):
+            yield _row((*above, name), field)
+            continue
         for row in _entry_rows(part, *above, name):
             meaning = f"{field.description} {row.meaning}".strip()
             yield replace(row, meaning=meaning)
@@ -132,6 +135,8 @@ def _accepts(kind: object, metadata: list[object]) -> str:
             return f"list of {_accepts(inner, [])}"
         case origin if origin is dict:
             return "map of text to text"
+        case _ if _is_model(kind):
+            return f"integers {' and '.join(kind.model_fields)}"
         case _:
             return _SCALARS[kind] + "".join(_bounds(metadata))
 

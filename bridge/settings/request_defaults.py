@@ -19,8 +19,6 @@ def of(settings: Settings, cluster: ClusterId) -> Defaults:
         mcs_label=settings.slurm.mcs_label,
         default_milli_cpu=math.ceil(settings.placement.default_cpus * quantities.MILLI),
         milli_per_cpu=settings.slurm.milli_cpu_per_cpu,
-        default_memory_mib=settings.placement.default_memory_mib,
-        default_time_limit_min=settings.placement.default_time_limit_min,
         gpu_resources=counted_as(settings),
         hybrid=HybridRule(settings.nodes.hybrid),
         devices=ways(settings),

@@ -22,8 +22,8 @@ from bridge.settings import policy as settings_policy
 from bridge.settings import sylabs as settings_sylabs
 from bridge.settings.caps import CapsSection
 from bridge.settings.operator import OperatorSection
-from bridge.settings.policy import OptionalField, RuleSection
-from bridge.settings.servers import EscrowSection, Extender, ServerSection, Webhook
+from bridge.settings.policy import RuleSection
+from bridge.settings.servers import EscrowSection, Extender, ServerSection
 from bridge.settings.slurm import Slurm
 from bridge.settings.slurm_jobs import SlurmJobsSection
 from bridge.settings.sylabs import SylabsSection
@@ -77,10 +77,6 @@ class PlacementSection(Section):
     """How the extender's leader places pods."""
 
     default_cpus: Amount = Field(1, description="CPUs of a pod that requests none, rounded up.")
-    default_memory_mib: Count = Field(256, description="Memory of a pod that requests none.")
-    default_time_limit_min: Annotated[Count | None, BeforeValidator(settings_values.null)] = Field(
-        None, description="Time limit of a pod that sets none; null: the partition's."
-    )
     required_limits: Annotated[
         tuple[Literal["cpu", "memory", "ephemeral-storage"], ...],
         BeforeValidator(settings_values.split),
@@ -88,13 +84,6 @@ class PlacementSection(Section):
         (),
         description="Resources for which every container needs a limit that equals its request; "
         "others may use more than Slurm gave them.",
-    )
-    allowed_fields: Annotated[tuple[OptionalField, ...], BeforeValidator(settings_values.split)] = (
-        Field(
-            (),
-            description="Request fields that users may set in addition to the unrestricted ones, "
-            "without policy.rules.",
-        )
     )
     bind_deadline_s: Seconds = Field(
         120,
@@ -105,11 +94,6 @@ class PlacementSection(Section):
         "kube-scheduler",
         description="Who binds pods once Slurm has chosen their node. Pods whose volumes must be bound or attached, and pods in "
         "a group of kube-scheduler's, are always bound by kube-scheduler.",
-    )
-    when_full: Literal["own-job", "wait"] = Field(
-        "own-job",
-        description="What happens to a pod for which its running gang has no slot: it gets its own Slurm job, "
-        f"or waits for a slot; annotation {names.WHEN_FULL_ANNOTATION} takes precedence.",
     )
     priority_classes: Annotated[
         dict[str, dict[str, str]], BeforeValidator(settings_values.parse_json)
@@ -124,11 +108,6 @@ class PlacementSection(Section):
 class Controllers(Section):
     """Pods that have a node, and Slurm's view of the nodes."""
 
-    self_test_namespace: str = Field(
-        "",
-        pattern=r"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?$",
-        description="Namespace in which the webhook is tested by a dry run; empty: no test.",
-    )
     start_deadline_s: Seconds = Field(
         1800,
         description="How long a bound pod's first container may take to start, image included.",
@@ -138,12 +117,9 @@ class Controllers(Section):
         description="How long a started gang keeps slots for pods that its controller has not "
         "created yet (LeaderReady, exclusive topology) before it is evicted; null: no limit.",
     )
-    eviction_share: Annotated[float, Field(gt=0, le=1)] = Field(
-        0.3,
-        description="Share of running pods that may be evicted at once because Slurm lost their jobs.",
-    )
     eviction_always: Count = Field(
-        20, description="Number of pods that may be evicted at once regardless of that share."
+        20,
+        description="Number of pods that may be evicted at once because Slurm lost their jobs; more only if they are less than a third of the running pods.",
     )
     suspended: Literal["keep", "evict"] = Field(
         "evict",
@@ -188,7 +164,6 @@ class AgentSection(Section):
         description="Run the agents, which give each container exactly the cores that Slurm gave its pod; "
         "needs slurm.milli_cpu_per_cpu 1000.",
     )
-    node: str = Field("", max_length=253, description="Name of the node that the agent is on.")
 
 
 class NodesSection(Section):
@@ -199,22 +174,6 @@ class NodesSection(Section):
         description="What keeps native jobs of hybrid nodes off containers of ended jobs that still stop: escrow, slurmctld's script "
         "(docs/escrow.md); alternate, native jobs and pods take turns; acceptOverlap, nothing. Empty: no pod is placed on a hybrid "
         "node (docs/nodes.md).",
-    )
-
-
-class CertificatesSection(Section):
-    """Certificates that the controllers' leader signs for webhook, extender and kube-scheduler."""
-
-    release: str = Field(
-        "",
-        pattern=r"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?$",
-        description="Name prefix of its Secrets and webhook configurations; empty: not signed here.",
-    )
-    hosts: Annotated[dict[str, tuple[str, ...]], BeforeValidator(settings_values.parse_json)] = (
-        Field(
-            default_factory=dict,
-            description="Names and addresses of each component; without any: a client certificate.",
-        )
     )
 
 
@@ -239,7 +198,6 @@ class Settings(Section):
     placement: PlacementSection = PlacementSection()
     caps: CapsSection = CapsSection()
     server: ServerSection = ServerSection()
-    webhook: Webhook = Webhook()
     extender: Extender = Extender()
     nodes: NodesSection = NodesSection()
     escrow: EscrowSection = EscrowSection()
@@ -248,7 +206,6 @@ class Settings(Section):
     slurm_jobs: SlurmJobsSection = SlurmJobsSection()
     sylabs: SylabsSection = SylabsSection()
     operator: OperatorSection = OperatorSection()
-    certificates: CertificatesSection = CertificatesSection()
     health: HealthSection = HealthSection()
 
     @model_validator(mode="after")

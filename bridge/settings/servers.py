@@ -1,5 +1,7 @@
 """Settings of the HTTPS servers."""
 
+from pathlib import Path
+
 from pydantic import Field
 
 from slurmruntime.settings.values import Address, Section
@@ -17,16 +19,6 @@ class ServerSection(Section):
     )
 
 
-class Webhook(Section):
-    """The admission webhook."""
-
-    track_fields: bool = Field(
-        default=False,
-        description="Keep metadata.managedFields, which record who wrote which field, on pods handed to Slurm; pods created by server-side apply always keep theirs. Without them, each write of a pod costs the API server "
-        "half as much. A later server-side apply then finds one manager, before-first-apply, of all existing fields: changing them needs force, leaving them out keeps them, and fields are tracked from then on.",
-    )
-
-
 class Extender(Section):
     """The scheduler extender."""
 
@@ -35,12 +27,22 @@ class Extender(Section):
     )
 
 
-class EscrowSection(ServerSection):
+class EscrowSection(Section):
     """The HTTPS server for slurmctld's scripts, in extender and controllers, with nodes.hybrid=escrow: docs/escrow.md."""
 
     listen: Address = Field("0.0.0.0:9443", description="Address and port.")
     token_file: str = Field(
         "/etc/slurm-bridge/escrow/token",
         min_length=1,
-        description="File with the token that the scripts send, one per line while it is replaced.",
+        description="File with the token that the scripts send, one per line while it is replaced. In the same folder are the server's certificate chain, tls.crt, and its private key, tls.key.",
     )
+
+    @property
+    def cert_file(self) -> str:
+        """The certificate chain, PEM."""
+        return str(Path(self.token_file).with_name("tls.crt"))
+
+    @property
+    def key_file(self) -> str:
+        """Its private key, PEM."""
+        return str(Path(self.token_file).with_name("tls.key"))

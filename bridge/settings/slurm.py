@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from slurmruntime.settings import values as settings_values
-from slurmruntime.settings.values import Count, Hosts, HttpUrls, Port, Seconds, Section
+from slurmruntime.settings.values import Hosts, HttpUrls, Port, Seconds, Section
 from slurmruntime.values import quantities
 
 
@@ -43,11 +43,6 @@ class Slurm(Section):
     )
     key_file: str = Field("", description="Its private key, PEM; goes with cert_file.")
     request_timeout_s: Seconds = Field(10, description="Time-out of one request to slurmrestd.")
-    connections: Count = Field(
-        8,
-        description="Maximum number of connections to slurmrestd, and of jobs that are submitted at once; slurmrestd by default "
-        "serves 124 connections of all its clients.",
-    )
     controller_host: Hosts = Field(
         ("slurmctld",),
         description="Host of slurmctld, to which the ends of pods are reported; with backups, all hosts of "

@@ -47,13 +47,3 @@ class SlurmJobsSection(Section):
         " empty: no such pods."
         " The chart sets its own image.",
     )
-    companion_account: str = Field(
-        "",
-        max_length=1024,
-        description="The user that creates these pods, a service account that we may impersonate; set by the chart.",
-    )
-
-    @property
-    def has_companions(self) -> bool:
-        """Whether output is made readable with `kubectl logs`."""
-        return bool(self.companion_image and self.companion_account)

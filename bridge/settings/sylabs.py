@@ -46,11 +46,6 @@ class SylabsSection(Section):
         description="Volumes to which old manifests copy results, `/path` of a hostPath or `server:/path` of an nfs, and the"
         " claim, or `claim/folder`, to use instead; subfolders are kept. Results for other volumes are not copied.",
     )
-    inventory_namespace: str = Field(
-        "default",
-        pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
-        description="Namespace of ConfigMap slurm-config, whose labels and resources are written on the nodes.",
-    )
     addresses: Annotated[tuple[str, ...], BeforeValidator(values.split)] = Field(
         (),
         description="Hosts, beside that of slurm.url, by which slurm-config may name this Slurm.",

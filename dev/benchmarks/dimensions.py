@@ -42,7 +42,7 @@ _OPEN = Choice(allowed=Patterns("*"))
 _POLICY = Policy(
     rules=(Rule(name="all", source="policy rule all", user="alice", account=_OPEN, qos=_OPEN),)
 )
-_DEFAULTS = Defaults(cluster=placing.CLUSTER, default_time_limit_min=60)
+_DEFAULTS = Defaults(cluster=placing.CLUSTER)
 _SMALL = (10, 100, 1000)
 _LARGE = (100, 1000, 10_000)
 

@@ -44,7 +44,7 @@ _CLUSTER = ClusterId("benchmark")
 _NODE_CPUS = 256
 _AT_ONCE = 8
 _PATIENCE_S = 900.0
-_LIMITS = breaker.Limits(share=0.3, always=20)
+_LIMITS = breaker.Limits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -224,6 +224,13 @@ def _batch(instance: Instance, user: Identity) -> JsonDict:
     return {"slurm_jobs": {"enabled": True}, "policy": {"rules": [administrators, pods]}}
 
 
+def arguments(program: str) -> tuple[str, ...]:
+    """Return those of a program that the chart writes into its Deployments."""
+    companions = f"--companion-account=system:serviceaccount:{NAMESPACE}:{RELEASE}-companions"
+    tested = f"--self-test-namespace={RELEASE}-self-test"
+    return (tested, companions) if program != "webhook" else (tested,)
+
+
 def _manifests(instance: Instance) -> Path:
     return instance.bridge / "manifests.yaml"
 

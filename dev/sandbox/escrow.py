@@ -27,6 +27,17 @@ def token_file(instance: Instance) -> Path:
     return instance.bridge / "escrow-token"
 
 
+def beside_certificate(instance: Instance, program: Path) -> Path:
+    """Return the token in a folder with a program's certificate, as the chart mounts both; links show what is replaced."""
+    folder = program / "escrow"
+    folder.mkdir(exist_ok=True)
+    for target in (token_file(instance), program / "tls.crt", program / "tls.key"):
+        link = folder / target.name.removeprefix("escrow-")
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+    return folder / "token"
+
+
 def urls(instance: Instance) -> tuple[str, ...]:
     """Return the URLs of the programs' endpoints."""
     programs = (name for name in PROGRAMS if name in instance.options.services)

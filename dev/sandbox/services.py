@@ -43,6 +43,7 @@ def _service(
             *command(instance.options, program),
             "--config",
             str(instance.bridge / name / "config.yaml"),
+            *chart.arguments(name),
         ),
         env={"PYTHONPATH": module_path(), "PYTHONUNBUFFERED": "1"},
         identity=identity.caller(),
@@ -99,9 +100,8 @@ def _configure(instance: Instance, rendered: ChartOutput, name: str) -> None:
         del local["slurm"]
     if instance.options.escrow and name in escrow.PROGRAMS:
         local["escrow"] = {
-            **pair,
             "listen": f"127.0.0.1:{instance.ports[f'{name}-escrow']}",
-            "token_file": str(escrow.token_file(instance)),
+            "token_file": str(escrow.beside_certificate(instance, folder)),
         }
     for section, here in local.items():
         local[section] = {**rendered.settings.get(section, {}), **here}

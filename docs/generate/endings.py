@@ -244,7 +244,7 @@ ENDINGS: Sequence[Ending] = (
     ),
     Ending(
         key="too-many",
-        cause="scancel, preemption or node failure of more than `controllers.eviction_share` at once",
+        cause="scancel, preemption or node failure of more than 30 % of the running pods at once",
         seen=_facts(_BOUND, _CANCELLED, held=True),
     ),
 )

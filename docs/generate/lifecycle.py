@@ -73,7 +73,7 @@ allocation until its node is deleted or declared out of service, however long th
 whether its containers still run. Only where *all* of our pods on a node that is not ready are being deleted is its node set
 DOWN in Slurm before: their jobs end as NODE_FAIL, and nothing starts there until the node is ready again.
 
-A circuit breaker keeps more than `controllers.eviction_share` of the running pods from being evicted at once because their
+A circuit breaker keeps more than 30 % of the running pods from being evicted at once because their
 node failed in Slurm, or Slurm lost their job. A cancel, a preemption, a limit hold for however many pods they concern: see [failures.md](failures.md#too-many-pods-would-be-evicted-at-once).
 """
 

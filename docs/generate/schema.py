@@ -14,18 +14,20 @@ SCHEMA_FILE = Path(__file__).parents[2] / "deploy/chart/values.schema.json"
 
 CHART_OWNED = {
     "kubernetes": ("kubeconfig", "namespace"),
-    "agent": ("node",),
     "slurm": ("token_file", "ca_file", "cert_file", "key_file"),
     "server": ("listen", "cert_file", "key_file"),
     "extender": ("client_ca_file",),
-    "escrow": ("listen", "cert_file", "key_file", "token_file"),
-    "controllers": ("self_test_namespace",),
-    "certificates": ("release", "hosts"),
+    "escrow": ("listen", "token_file"),
     "health": ("listen",),
 }
 """Settings that the chart sets itself, or leaves at the default that its Deployments and Services rely on."""
 
-_NEVER_IN_VALUES = {("agent", "cgroup_root"), ("agent", "system_root")}
+NEVER_IN_VALUES = {
+    *(("agent", name) for name in ("cgroup_root", "system_root", "node")),
+    *(("certificates", name) for name in ("release", "hosts")),
+    *(("escrow", name) for name in ("cert_file", "key_file")),
+    ("controllers", "self_test_namespace"),
+}
 """Settings of old that the chart set itself."""
 
 
@@ -40,10 +42,14 @@ def build() -> dict[str, Any]:
             del properties[section]["properties"][name]
         if not properties[section]["properties"]:
             del properties[section]
-    for section, name in sorted(removed.REMOVED.keys() - _NEVER_IN_VALUES):
+    for section, name in sorted(removed.REMOVED.keys() - NEVER_IN_VALUES):
         empty = {"additionalProperties": False, "properties": {}, "type": "object"}
         old = {"description": removed.description((section, name))}
         properties.setdefault(section, empty)["properties"][name] = old
+    match = properties["policy"]["properties"]["rules"]["items"]["properties"]["match"]
+    match["properties"]["service_accounts"] = {
+        "description": "No longer a setting: name them in users, as system:serviceaccount:NAMESPACE:NAME."
+    }
     return {
         "$comment": "Made from bridge/settings/schema.py by docs/generate/schema.py.",
         "type": "object",

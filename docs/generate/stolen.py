@@ -259,7 +259,7 @@ ACCOUNTS: Final[Mapping[str, Sequence[Right]]] = MappingProxyType(
                 "list watch",
                 "RBAC: `slurm-config` by name",
                 _NOTHING,
-                where="`sylabs.inventory_namespace`",
+                where="namespace `default`",
             ),
             Right(
                 "",

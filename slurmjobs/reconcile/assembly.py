@@ -64,8 +64,11 @@ class SlurmJobs:
         self._inventory = NodeInventory(program) if has_inventory else None
         self._objects = JobCaches(_resources(program.settings.sylabs), program.set_aside)
         self._by_name = self._objects.of(slurmjob.OURS).index(lambda job: [job.full_name])
-        has_companions = program.settings.slurm_jobs.has_companions
-        self._companions = CompanionWatch(program) if has_companions else None
+        image, account = (
+            program.settings.slurm_jobs.companion_image,
+            program.installation.companion_account,
+        )
+        self._companions = CompanionWatch(program) if image and account else None
 
     def parts(self) -> tuple[Service, ...]:
         """Return the services of every replica; readiness depends on the watch of our own kind."""

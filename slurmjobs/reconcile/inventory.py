@@ -30,6 +30,8 @@ from slurmruntime.values.faults import shortened
 from slurmruntime.values.oddities import About
 
 CONFIG_MAP: Final = "slurm-config"
+NAMESPACE: Final = "default"
+"""Where Sylabs' own manifests create it."""
 _KEY: Final = "config"
 _PASS_S: Final = 60.0
 """Time between passes over all nodes without an event: failed writes are retried."""
@@ -98,7 +100,7 @@ class NodeInventory:
             (*settings.slurm.url, *settings.slurm.controller_host, *settings.sylabs.addresses)
         )
         configs = ResourceKind(
-            path=paths.collection("v1", "configmaps", settings.sylabs.inventory_namespace),
+            path=paths.collection("v1", "configmaps", NAMESPACE),
             read=_read_config_map,
             key=lambda config_map: config_map.metadata.name,
             version=lambda config_map: config_map.metadata.resource_version,

@@ -23,9 +23,12 @@ RENAMED: Mapping[str, str] = {
     "MaxJobId": "tests/slurm/test_listing.py",  # slurm.conf's; slurm-client reads it
     "Fit": "tests/extender/test_nodes.py",  # a class that an `__all__` listed, never a reason
     "General": "tests/settings/test_settings.py",  # a heading of docs/settings.md, which docs/generate writes
+    "policy.rules": "tests/settings/test_settings.py",  # has rows of its parts
     **dict.fromkeys(
-        ("policy.rules", "priority", "nice"), "tests/settings/test_settings.py"
-    ),  # have rows of their parts
+        ("priority.min", "priority.max", "nice.min", "nice.max"),
+        "tests/process/test_policy_file.py",
+    ),  # have one row for both ends
+    "match.service_accounts": "tests/settings/test_removed.py",
     **{
         ".".join(name): "tests/settings/test_removed.py"
         for name in (*removed.REMOVED, *removed.RENAMED)

@@ -42,7 +42,7 @@ OPTIONS = Options(
     accounting=True,
     audit=True,
     feature_gates=("GenericWorkload", "GangScheduling"),
-    settings=("controllers.eviction_share=0.1", "controllers.eviction_always=1", _POLICY),
+    settings=("controllers.eviction_always=1", _POLICY),
 )
 
 

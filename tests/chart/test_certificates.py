@@ -1,11 +1,11 @@
 """Who signs the certificates, what is written where, and what is mounted. What the controllers sign: tests/process/test_pki.py."""
 
-from typing import Any
-
 import yaml
 
-from bridge.settings.schema import CertificatesSection
+from bridge.settings import configuration
+from bridge.settings.configuration import Installation
 from tests.chart.conftest import Render
+from tests.chart.objects import pod_spec
 from tests.chart.rendering import Rendered
 
 WEBHOOK = "slurm-bridge-webhook.slurm-bridge.svc"
@@ -17,10 +17,10 @@ SECRETS = {
 }
 
 
-def configured(chart: Rendered) -> dict[str, Any]:
-    config = yaml.safe_load(chart.config("slurm-bridge-config", "config.yaml"))
-    certificates: dict[str, Any] = config["certificates"]
-    return certificates
+def signed(chart: Rendered) -> Installation:
+    """What the controllers are started with."""
+    program, *arguments = pod_spec(chart, "controllers")["containers"][0]["args"]
+    return configuration.sources(program, arguments).installation
 
 
 def test_secrets_are_made_empty_and_the_controllers_may_fill_these_only(chart: Rendered) -> None:
@@ -48,9 +48,10 @@ def test_certificates_are_for_the_names_that_are_called(chart: Rendered, render:
         "webhook": [WEBHOOK, f"{WEBHOOK}.cluster.local"],
         "extender": [extender, f"{extender}.cluster.local"],
         "scheduler": [],
-    } == CertificatesSection(**configured(chart)).model_dump(mode="json")["hosts"]
-    assert ["10.0.0.7"] == configured(outside)["hosts"]["webhook"]
-    assert ["10.0.0.7"] == configured(outside)["hosts"]["extender"]
+    } == signed(chart).hosts
+    assert "slurm-bridge" == signed(chart).release
+    assert ["10.0.0.7"] == signed(outside).hosts["webhook"]
+    assert ["10.0.0.7"] == signed(outside).hosts["extender"]
 
 
 def test_pods_wait_for_their_certificates(chart: Rendered) -> None:

@@ -1,5 +1,6 @@
 """The door for slurmctld's scripts: nothing of it without `config.nodes.hybrid: escrow`, and with it no way for pods to wait for it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import yaml
 from bridge.settings.schema import Settings
 from tests.chart.conftest import Render
 from tests.chart.rendering import HelmError, Rendered
+from tests.chart.test_certificates import signed
 
 HOSTS = ["escrow.example.test", "10.0.0.7"]
 ON = {"hosts": HOSTS}
@@ -54,19 +56,21 @@ def test_files_are_where_the_settings_look_and_no_pod_waits_for_them(render: Ren
             volume_mount["name"]: volume_mount["mountPath"]
             for volume_mount in container["volumeMounts"]
         }
-        volumes = {volume["name"]: volume.get("secret", {}) for volume in spec["volumes"]}
+        volumes = {volume["name"]: volume.get("projected", {}) for volume in spec["volumes"]}
+        token, pair = (source["secret"] for source in volumes["escrow"]["sources"])
         assert found.token_file == f"{folders['escrow']}/token"
-        assert found.cert_file == f"{folders['escrow-tls']}/tls.crt"
-        assert found.key_file == f"{folders['escrow-tls']}/tls.key"
-        assert ("mine", True) == (volumes["escrow"]["secretName"], volumes["escrow"]["optional"])
-        assert [{"key": "word", "path": "token"}] == volumes["escrow"]["items"]
-        assert volumes["escrow-tls"]["optional"]
-        assert "slurm-bridge-escrow-tls" == volumes["escrow-tls"]["secretName"]
+        assert ("mine", True) == (token["name"], token["optional"])
+        assert [{"key": "word", "path": "token"}] == token["items"]
+        assert ("slurm-bridge-escrow-tls", True) == (pair["name"], pair["optional"])
+        assert [Path(found.cert_file).name, Path(found.key_file).name] == [
+            item["path"] for item in pair["items"]
+        ]
+        assert all(item["key"] == item["path"] for item in pair["items"])
 
 
 def test_the_controllers_sign_for_the_names_by_which_slurmctld_calls(render: Render) -> None:
     chart = render({**HELD, "escrow": ON})
-    assert HOSTS == list(settings(chart).certificates.hosts["escrow"])
+    assert HOSTS == signed(chart).hosts["escrow"]
     (rule,) = chart.of_kind("Role")["slurm-bridge-certificates"]["rules"]
     assert "slurm-bridge-escrow-tls" in rule["resourceNames"]
     assert "slurm-bridge-escrow-tls" in chart.of_kind("Secret")

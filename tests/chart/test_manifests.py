@@ -162,7 +162,7 @@ def test_programs_take_the_rendered_configuration(loaded: Settings) -> None:
 def test_program_finds_its_files(chart: Rendered, loaded: Settings, component: str) -> None:
     spec = pod_spec(chart, component)
     folders = mounts(spec)
-    program, flag, config_file = spec["containers"][0]["args"]
+    program, flag, config_file, *_ = spec["containers"][0]["args"]
     files = {
         "webhook": [loaded.server.cert_file, loaded.server.key_file],
         "extender": [

@@ -77,7 +77,9 @@ def test_there_is_one_deployment_instead_of_two(render: Render, chart: Rendered)
     (container,) = pod_spec(together, "extender")["containers"]
     (alone,) = pod_spec(chart, "extender")["containers"]
 
-    assert "leader" == container["args"][0]
+    (controllers,) = pod_spec(chart, "controllers")["containers"]
+
+    assert ["leader", *controllers["args"][1:]] == container["args"]
     assert "extender" == alone["args"][0]
     assert {**alone, "args": container["args"]} == container
     assert pod_spec(chart, "extender")["serviceAccountName"] == EXTENDER

@@ -69,8 +69,8 @@ from tests.chart.rendering import CHART, HelmError
             {"config": {"slurm": {"urll": "http://slurm:6820"}}}, "'urll'", id="unknown-setting"
         ),
         pytest.param(
-            {"config": {"slurm": {"connections": 0}}},
-            "'/config/slurm/connections'",
+            {"config": {"controllers": {"eviction_always": 0}}},
+            "'/config/controllers/eviction_always'",
             id="setting-out-of-range",
         ),
         pytest.param(
@@ -88,10 +88,9 @@ def test_bad_value_is_named(render: Render, values: dict[str, Any], where: str) 
 def test_values_of_the_release_before_still_render(render: Render) -> None:
     """Whatever they were: the programs report them."""
     old: dict[str, dict[str, Any]] = {}
-    for section, name in removed.REMOVED:
-        if section != "agent":
-            old.setdefault(section, {})[name] = 7
-    old["agent"] = {"interval_s": 1}
+    for section, name in removed.REMOVED.keys() - config_schema.NEVER_IN_VALUES:
+        old.setdefault(section, {})[name] = 7
+    old["policy"] = {"rules": [{"name": "a", "user": "u", "match": {"service_accounts": ["b/c"]}}]}
 
     (text,) = [
         config["data"]["config.yaml"]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sandbox import chart
 from sandbox.client import Sandbox
 
 AN_HOUR_AHEAD = """
@@ -29,7 +30,14 @@ def controllers_an_hour_ahead(sandbox: Sandbox, log: Path) -> Iterator[None]:
     try:
         with log.open("wb") as lines:
             process = subprocess.Popen(
-                (sys.executable, "-c", AN_HOUR_AHEAD, "--config", str(config)),
+                (
+                    sys.executable,
+                    "-c",
+                    AN_HOUR_AHEAD,
+                    "--config",
+                    str(config),
+                    *chart.arguments("controllers"),
+                ),
                 env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
                 stdin=subprocess.DEVNULL,
                 stdout=lines,

@@ -1,6 +1,7 @@
 """Pods that are one gang, and a Job whose pods are."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from slurmruntime.values import names
@@ -75,7 +76,14 @@ class GangJob:
     """A Job whose pods are one gang, unless they are told otherwise."""
 
     def __init__(
-        self, worlds: Worlds, name: str, pods: int, *, gang: str = "true", **more: object
+        self,
+        worlds: Worlds,
+        name: str,
+        pods: int,
+        *,
+        gang: str = "true",
+        notes: Mapping[str, str] = MappingProxyType({}),
+        **more: object,
     ) -> None:
         self.worlds = worlds
         self.path = f"/apis/batch/v1/namespaces/{worlds.namespace}/jobs"
@@ -86,7 +94,11 @@ class GangJob:
             "terminationGracePeriodSeconds": 2,
             "containers": [container("2")],
         }
-        whole = {"parallelism": pods, "template": {"spec": spec}, **more}
+        whole = {
+            "parallelism": pods,
+            "template": {"metadata": {"annotations": dict(notes)}, "spec": spec},
+            **more,
+        }
         body = {"metadata": metadata, "spec": whole}
         self.uid = str(worlds.sandbox.admin.create(self.path, body)["metadata"]["uid"])
 

@@ -37,7 +37,12 @@ def second_replica(
     path.write_text(yaml.safe_dump(config))
     with path.with_suffix(".log").open("wb") as log:
         process = subprocess.Popen(
-            (*services.command(sandbox.instance.options, service), "--config", str(path)),
+            (
+                *services.command(sandbox.instance.options, service),
+                "--config",
+                str(path),
+                *chart.arguments(service),
+            ),
             cwd=_ROOT,
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -38,7 +38,6 @@ _OPTIONS = Options(
         "controllers.start_deadline_s=5",
         "placement.bind_deadline_s=5",
         "controllers.suspended=keep",
-        "controllers.eviction_share=0.5",
         "controllers.eviction_always=2",
     ),
 )

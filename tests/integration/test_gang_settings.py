@@ -23,6 +23,15 @@ CLASSES = {
     "someday": {"nice": "700"},
     "exactly": {"priority": "4242"},
 }
+RULE = {
+    "name": "everybody",
+    "user": "kubernetes",
+    "group": "kubernetes",
+    "account": {"default": "kubernetes"},
+    "qos": {"allowed": ["*"]},
+    "nice": {"max": 10_000},
+    "priority": {"min": 1, "max": 10_000},
+}
 
 _OPTIONS = Options(
     accounting=True,
@@ -30,9 +39,8 @@ _OPTIONS = Options(
     plain_nodes=0,
     settings=(
         f"controllers.kept_slots_deadline_s={KEPT_S}",
-        "placement.when_full=wait",
         'placement.required_limits=["memory"]',
-        'placement.allowed_fields=["qos","nice","priority"]',
+        f"policy.rules={json.dumps([RULE])}",
         f"placement.priority_classes={json.dumps(CLASSES)}",
     ),
 )
@@ -97,8 +105,8 @@ def test_a_leader_whose_workers_never_come_gives_the_nodes_back(here: Worlds) ->
 # --- no slot is free -------------------------------------------------------------------------------------------------
 
 
-def test_surplus_members_wait_where_the_settings_say_so(here: Worlds) -> None:
-    gang = GangJob(here, "steady", 2)
+def test_surplus_members_that_say_so_wait(here: Worlds) -> None:
+    gang = GangJob(here, "steady", 2, notes={names.WHEN_FULL_ANNOTATION: "wait"})
     before = gang.await_running(2)
     gang.scale(3)
 
@@ -112,7 +120,7 @@ def test_surplus_members_wait_where_the_settings_say_so(here: Worlds) -> None:
     assert note(gone, names.RANK_ANNOTATION) == note(replaced, names.RANK_ANNOTATION)
 
 
-def test_a_pods_own_word_wins(here: Worlds) -> None:
+def test_other_surplus_members_get_jobs_of_their_own(here: Worlds) -> None:
     for name in ("a", "b"):
         submit(here, name, group="full", size=2)
     for name in ("a", "b"):

@@ -12,7 +12,7 @@ import yaml
 
 from bridge.domain.nodes import state as node_state
 from bridge.escrow.questions import LEASE
-from sandbox import escrow, services
+from sandbox import chart, escrow, services
 from sandbox.options import Options
 from slurmruntime.values import names
 from tests.integration.machines import PATIENCE_S, Machine
@@ -63,7 +63,12 @@ def answered(hybrid: Machine, rule: str) -> Iterator[None]:
         other.write_text(yaml.safe_dump(settings))
         sandbox.stop(program)
         with instance.log(program).open("ab") as log:
-            command = (*services.command(instance.options, program), "--config", str(other))
+            command = (
+                *services.command(instance.options, program),
+                "--config",
+                str(other),
+                *chart.arguments(program),
+            )
             processes.append(subprocess.Popen(command, cwd=_ROOT, stdout=log, stderr=log))
     try:
         for program in escrow.PROGRAMS:

@@ -12,7 +12,7 @@ from bridge.domain.request.rules import SLURM_JOB, Policy, Requester
 from bridge.settings import policy_file
 from bridge.settings.configuration import Sources
 from bridge.settings.policy_file import PolicyFile
-from bridge.settings.schema import ENV_PREFIX, PlacementSection, Settings
+from bridge.settings.schema import ENV_PREFIX, Settings
 from bridge.settings.slurm import Slurm
 from slurmruntime.process.metrics import Metrics
 from slurmruntime.settings import sources as settings_sources
@@ -79,8 +79,8 @@ class TestFaults:
 
         assert [
             "policy.rules[0].name: string should match pattern '^[A-Za-z0-9][-A-Za-z0-9_.]{0,62}$', found 'two words'",
-            "policy.rules[0].match.service_accounts[0]: string should match pattern '^[^/:]+/[^/:]+$', found 'default'",
             "policy.rules[0].match.name_spaces: no such setting, found ['a']",
+            "policy.rules[0].match.service_accounts: no such setting, found ['default']",
             "policy.rules[0].nice: max must be at least min, found 1 and 5, found {'max': 1, 'min': 5}",
             "policy.rules[0].time_limit_max_min: input should be greater than or equal to 1, found 0",
             "policy.rules[1].user: is missing",
@@ -167,9 +167,7 @@ class TestCompiled:
 
     def test_without_rules_all_jobs_are_the_configured_users(self) -> None:
         slurm = Slurm(user="k8s", group="k8s", account="pods", partition="p")
-        read = policy_file.compiled(
-            Settings(slurm=slurm, placement=PlacementSection(allowed_fields=("qos", "nice")))
-        )
+        read = policy_file.compiled(Settings(slurm=slurm))
         (rule,) = read.candidates(Requester(), "anywhere")
 
         assert ("k8s", "k8s", "pods", "p") == (
@@ -178,9 +176,9 @@ class TestCompiled:
             rule.account.default,
             rule.partition.default,
         )
-        assert rule.qos.is_open
-        assert rule.nice is not None
-        assert 0 == rule.nice.least
+        assert rule.partition.is_open
+        assert not rule.qos.allowed
+        assert rule.nice is None
         assert not rule.account.allowed
         assert not rule.reservation.allowed
         assert rule.priority is None

@@ -45,10 +45,7 @@ class Agent:
                 {
                     "kubernetes": {"kubeconfig": str(chart.credentials(sandbox.instance, "agent"))},
                     "health": {"listen": "127.0.0.1:0"},
-                    "agent": {
-                        "pin_cores": True,
-                        "node": NODE,
-                    },
+                    "agent": {"pin_cores": True},
                 }
             )
         )
@@ -56,7 +53,7 @@ class Agent:
 
     def start(self) -> None:
         program = "import sys, pathlib, agent.__main__; sys.exit(agent.__main__.main(pathlib.Path(sys.argv.pop())))"
-        arguments = ("--config", str(self._config), str(self._mounted))
+        arguments = ("--config", str(self._config), f"--node={NODE}", str(self._mounted))
         command = (sys.executable, "-c", program, *arguments)
         self._process = subprocess.Popen(command, cwd=ROOT)
 

@@ -32,7 +32,6 @@ def strict(able: None) -> Iterator[Sandbox]:
     settings = (
         "placement.bind_deadline_s=5",
         "controllers.suspended=keep",
-        "controllers.eviction_share=0.5",
         "controllers.eviction_always=2",
     )
     options = replace(OPTIONS, real_gpus=0, plain_nodes=0, settings=settings)

@@ -10,15 +10,18 @@ import pytest
 from agent import __main__ as agent
 from agent import pinner
 from bridge.domain.caps import DEFAULT
+from bridge.domain.lifecycle.breaker import Limits
 from bridge.domain.lifecycle.decision import Deadlines
 from bridge.domain.nodes.state import NodeRules
+from bridge.domain.request import build
 from bridge.reconcile.leadership import PLACING, RUNNING
 from bridge.reconcile.loop import WORKERS
-from bridge.reconcile.program import TEMPO
+from bridge.reconcile.program import SLURM_CONNECTIONS, TEMPO
 from bridge.settings import configuration, removed
 from bridge.settings.configuration import Sources
 from bridge.settings.schema import Settings
 from slurmcli import installation
+from slurmjobs.reconcile import inventory
 from slurmruntime.kube.client import REQUEST_TIMEOUT_S
 from slurmruntime.settings import sources
 from slurmruntime.settings.sources import Name
@@ -31,6 +34,7 @@ CONSTANTS: Mapping[str, object] = {
     "certificates.authority_lifetime_s": certificates.AUTHORITY_LIFETIME,
     "certificates.lifetime_s": certificates.LIFETIME,
     "controllers.device_patience_s": NodeRules().device_patience,
+    "controllers.eviction_share": Limits().share,
     "controllers.node_interval_s": TEMPO.slurm_nodes_s,
     "controllers.orphan_interval_s": TEMPO.orphans_s,
     "controllers.poll_interval_s": RUNNING.busy_s,
@@ -44,19 +48,33 @@ CONSTANTS: Mapping[str, object] = {
     "operator.authority_lifetime_s": certificates.AUTHORITY_LIFETIME,
     "operator.certificate_lifetime_s": certificates.LIFETIME,
     "placement.avoid_node_s": Deadlines().avoid_node,
+    "placement.default_memory_mib": build.DEFAULT_MEMORY_MIB,
     "placement.idle_poll_interval_s": PLACING.idle_s,
     "placement.incomplete_after_s": Deadlines().incomplete_after,
     "placement.poll_interval_s": PLACING.busy_s,
     "placement.quiet_period_s": PLACING.quiet_s,
     "placement.tell_after_s": Deadlines().tell_after,
     "placement.tells_per_second": PLACING.first_reasons_per_s,
+    "placement.submit_concurrency": SLURM_CONNECTIONS,
     "placement.workers": WORKERS,
+    "slurm.connections": SLURM_CONNECTIONS,
+    "sylabs.inventory_namespace": inventory.NAMESPACE,
 }
 WORDS = {
+    "agent.node",
+    "certificates.hosts",
+    "certificates.release",
+    "controllers.self_test_namespace",
+    "escrow.cert_file",
+    "escrow.key_file",
     "leader_election.enabled",
     "log.format",
-    "placement.submit_concurrency",
+    "placement.allowed_fields",
+    "placement.default_time_limit_min",
+    "placement.when_full",
     "slurm.token_warning_s",
+    "slurm_jobs.companion_account",
+    "webhook.track_fields",
 }
 """No number stands for these."""
 
@@ -192,6 +210,48 @@ def test_the_new_name_wins_and_a_later_source_wins_over_both(
 
     monkeypatch.setenv("SLURM_BRIDGE_WEBHOOK__LISTEN", "variable:3")
     assert "variable:3" == outdated("webhook", config)[0].server.listen
+
+
+@pytest.mark.parametrize("users", [{}, {"users": ["bob"]}])
+def test_service_accounts_are_users(config: Path, users: dict[str, list[str]]) -> None:
+    match = {**users, "service_accounts": ["ci/*", "lab/argo"]}
+    config.write_text(
+        json.dumps({"policy": {"rules": [{"name": "a", "user": "u", "match": match}]}})
+    )
+
+    settings, (line,) = outdated("webhook", config)
+
+    accounts = ("system:serviceaccount:ci:*", "system:serviceaccount:lab:argo")
+    assert (*users.get("users", ()), *accounts) == settings.policy.rules[0].match.users
+    assert "rules[0].match.service_accounts: name them in match.users" in line
+
+
+def test_the_chart_says_on_the_command_line_what_it_knows() -> None:
+    arguments = (
+        '--release=r --hosts={"webhook":["w"],"scheduler":[]} --self-test-namespace=t'
+        " --companion-account=c --node=n"
+    )
+
+    assert (
+        configuration.Installation(
+            release="r",
+            hosts={"webhook": ["w"], "scheduler": []},
+            self_test_namespace="t",
+            companion_account="c",
+            node="n",
+        )
+        == configuration.sources("agent", arguments.split()).installation
+    )
+
+
+@pytest.mark.parametrize("hosts", ["{", "[]", '{"webhook": "w"}'])
+def test_hosts_that_make_no_sense_are_refused(
+    hosts: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        configuration.sources("controllers", [f"--hosts={hosts}"])
+
+    assert "argument --hosts: invalid" in capsys.readouterr().err
 
 
 def test_a_fault_of_an_old_name_names_it(config: Path) -> None:

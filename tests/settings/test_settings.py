@@ -75,19 +75,19 @@ class TestSources:
     def test_one_line_of_text_can_be_a_list_a_map_a_number_or_absence(self) -> None:
         given = read(
             env={
-                "SLURM_BRIDGE_PLACEMENT__ALLOWED_FIELDS": "account, qos",
+                "SLURM_BRIDGE_PLACEMENT__REQUIRED_LIMITS": "cpu, memory",
                 "SLURM_BRIDGE_CONTROLLERS__GPU_RESOURCES": '{"example.com/gpu": "gpu:x"}',
                 "SLURM_BRIDGE_PLACEMENT__DEFAULT_CPUS": "0.25",
-                "SLURM_BRIDGE_PLACEMENT__DEFAULT_TIME_LIMIT_MIN": "null",
-                "SLURM_BRIDGE_WEBHOOK__TRACK_FIELDS": "true",
+                "SLURM_BRIDGE_CONTROLLERS__KEPT_SLOTS_DEADLINE_S": "null",
+                "SLURM_BRIDGE_SLURM__KICK": "true",
             }
         )
 
-        assert ("account", "qos") == given.placement.allowed_fields
+        assert ("cpu", "memory") == given.placement.required_limits
         assert {"example.com/gpu": "gpu:x"} == given.controllers.gpu_resources
         assert 0.25 == given.placement.default_cpus
-        assert given.placement.default_time_limit_min is None
-        assert given.webhook.track_fields
+        assert given.controllers.kept_slots_deadline_s is None
+        assert given.slurm.kick
 
     @pytest.mark.parametrize(
         ("text", "hosts"),
@@ -147,16 +147,16 @@ class TestSources:
 
 class TestFaults:
     def test_all_faults_of_all_sources_come_at_once(self, config: Path, files: Path) -> None:
-        config.write_text("slurm: {conections: 3, user: alice}\nplacemnt: {binder: extender}\n")
+        config.write_text("slurm: {acount: a, user: alice}\nplacemnt: {binder: extender}\n")
         (files / "slurm__tokenfile").write_text("x")
         env = {
             "SLURM_BRIDGE_SLURM_URL": "http://x",
             "SLURM_BRIDGE_LOG__LEVEL": "loud",
-            "SLURM_BRIDGE_PLACEMENT__ALLOWED_FIELDS": "account,nicee",
+            "SLURM_BRIDGE_PLACEMENT__REQUIRED_LIMITS": "cpu,memry",
         }
 
         assert (
-            f"slurm.conections in {config}: no such setting; did you mean slurm.connections?",
+            f"slurm.acount in {config}: no such setting; did you mean slurm.account?",
             f"placemnt.binder in {config}: no such setting; did you mean placement.binder?",
             "SLURM_BRIDGE_SLURM_URL: no such setting; did you mean slurm.url?",
             f"{files}/slurm__tokenfile: no such setting; did you mean slurm.token_file?",
@@ -166,8 +166,7 @@ class TestFaults:
                 "found user='alice', group=''"
             ),
             (
-                "SLURM_BRIDGE_PLACEMENT__ALLOWED_FIELDS[1]: input should be 'account', 'qos', 'reservation', "
-                "'priority' or 'nice', found 'nicee'"
+                "SLURM_BRIDGE_PLACEMENT__REQUIRED_LIMITS[1]: input should be 'cpu', 'memory' or 'ephemeral-storage', found 'memry'"
             ),
         ) == faults(config=config, env=env, files=files)
 
@@ -227,7 +226,7 @@ class TestFaults:
             ("controllers", "gpu_resources", "{"),
             ("controllers", "device_resources", "{"),
             ("controllers", "taint_effect", "No"),
-            ("slurm", "connections", "1.5"),
+            ("controllers", "eviction_always", "1.5"),
         ],
     )
     def test_a_value_that_makes_no_sense_is_refused_with_its_place(

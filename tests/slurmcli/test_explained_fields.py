@@ -23,8 +23,17 @@ SETTINGS = Settings.model_validate(
         "slurm": {"user": "kubernetes", "group": "kubernetes"},
         "placement": {
             "priority_classes": {"urgent": {"qos": "high"}},
-            "allowed_fields": ["qos"],
-            "default_time_limit_min": 60,
+        },
+        "policy": {
+            "rules": [
+                {
+                    "name": "everybody",
+                    "user": "kubernetes",
+                    "group": "kubernetes",
+                    "qos": {"allowed": ["*"]},
+                    "time_limit_max_min": 60,
+                }
+            ]
         },
     }
 )

@@ -22,13 +22,20 @@ PATIENCE_S = 90.0
 LATER = {f"{names.REQUEST_PREFIX}begin": "2040-01-01T00:00:00Z"}
 """Both jobs wait, so that only what was asked for can differ."""
 CLASSES = {"urgent": {"qos": "high", "comment": "by class"}}
+RULE = {
+    "name": "everybody",
+    "user": "kubernetes",
+    "group": "kubernetes",
+    "account": {"default": "kubernetes"},
+    "qos": {"allowed": ["*"]},
+}
 _OPTIONS = Options(
     accounting=True,
     nodes=2,
     plain_nodes=0,
     settings=(
         f"placement.priority_classes={json.dumps(CLASSES)}",
-        'placement.allowed_fields=["qos"]',
+        f"policy.rules={json.dumps([RULE])}",
     ),
 )
 

@@ -64,7 +64,7 @@ class Webhook:
 
 @contextmanager
 def webhook_process(
-    folder: Path, *, cert_file: str, key_file: str, **settings: object
+    folder: Path, *arguments: str, cert_file: str, key_file: str, **settings: object
 ) -> Iterator[Addresses]:
     """Start one and wait until it is ready; at the end it must stop when told, with exit code 0."""
     port, health_port = ports.choose(("webhook", "health"), dice=random.Random()).values()  # noqa: S311  # no secret
@@ -76,7 +76,7 @@ def webhook_process(
         **settings,
     }
     config.write_text(yaml.safe_dump(configured))
-    command = [sys.executable, "-m", "webhook", "--config", str(config)]
+    command = [sys.executable, "-m", "webhook", "--config", str(config), *arguments]
     with (
         (folder / "log").open("wb") as output,
         subprocess.Popen(command, stdout=output, stderr=output) as process,
@@ -94,14 +94,18 @@ def webhook_process(
 
 
 @contextmanager
-def running_webhook(folder: Path, **settings: object) -> Iterator[Webhook]:
+def running_webhook(folder: Path, *arguments: str, **settings: object) -> Iterator[Webhook]:
     """Start it with a client that trusts it; its certificate is replaced as soon as it answers."""
     authority = Authority()
     cert_file, key_file = authority.issue("webhook").write(folder, "webhook")
     trusting = ssl.create_default_context(cadata=authority.certificate.decode())
-    given = settings or {"placement": {"allowed_fields": ["nice"]}}
+    given = settings or {
+        "policy": {"rules": [{"name": "all", "user": "kubernetes", "nice": {"max": 10_000}}]}
+    }
     with (
-        webhook_process(folder, cert_file=cert_file, key_file=key_file, **given) as addresses,
+        webhook_process(
+            folder, *arguments, cert_file=cert_file, key_file=key_file, **given
+        ) as addresses,
         httpx.Client(
             verify=trusting, trust_env=False
         ) as http,  # closed first: it would be waited for

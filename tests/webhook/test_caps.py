@@ -79,7 +79,7 @@ def test_a_pod_is_judged_alike_before_and_after_it_is_handed_over(name: str, mor
     amount = most - 10_000 if name == "object_bytes" and not more else most + more
     before = with_pod(**oversized.having(name, amount))
     defaults = Defaults(cluster=ClusterId("c"))
-    handed_over = admission.mutate(wire.draft(wire.read(before)), EVERYBODY, tracks_fields=False)
+    handed_over = admission.mutate(wire.draft(wire.read(before)), EVERYBODY)
     after = json.loads(before)
     after["request"]["object"] = patched(after["request"]["object"], handed_over.patch)
 

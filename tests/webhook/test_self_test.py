@@ -35,8 +35,8 @@ def tested(control_plane: Sandbox) -> Iterator[str]:
 def strict(tested: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Webhook]:
     """A webhook whose rules are for others than the controllers."""
     folder = tmp_path_factory.mktemp("strict")
-    own = {"self_test_namespace": tested}
-    with running_webhook(folder, policy=NOT_FOR_US, controllers=own) as running:
+    argument = f"--self-test-namespace={tested}"
+    with running_webhook(folder, argument, policy=NOT_FOR_US) as running:
         yield running
 
 

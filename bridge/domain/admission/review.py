@@ -117,14 +117,13 @@ def mutate(
     scheduler_name: str = names.SCHEDULER_NAME,
     *,
     devices: Ways | None = None,
-    tracks_fields: bool = True,
     extender_binds: bool = False,
 ) -> Verdict:
     """Hand the pod to Slurm.
 
     Add label, schedulerName, gate, finalizer, toleration and the requester, as far as the pod lacks
-    them. Requests for `devices` of a class become claims. Unless `tracks_fields`, the record of who
-    wrote which field is dropped, if the pod is not created by server-side apply. If `extender_binds`, pods that need nothing else from
+    them. Requests for `devices` of a class become claims. The record of who wrote which field is
+    dropped if the pod is not created by server-side apply. If `extender_binds`, pods that need nothing else from
     kube-scheduler get a scheduler name that it does not serve.
     """
     if not is_ours_to_place(pod, scheduler_name):
@@ -135,7 +134,7 @@ def mutate(
     )
     name = scheduler_name if for_scheduler else names.binder(scheduler_name)
     operations = [*claims, *_operations(pod, policy, name)]
-    if not tracks_fields and pod.field_operations and "Apply" not in pod.field_operations:
+    if pod.field_operations and "Apply" not in pod.field_operations:
         # The API server then keeps none at later updates either, which halves their cost. A later
         # server-side apply of such a pod finds one manager, `before-first-apply`.
         operations.append(json_patch.add("/metadata/managedFields", []))
@@ -148,7 +147,6 @@ def admit(
     policy: Policy,
     scheduler_name: str = names.SCHEDULER_NAME,
     *,
-    tracks_fields: bool = True,
     extender_binds: bool = False,
 ) -> Verdict:
     """Do both in one call: return everything that is wrong with the pod, else hand it to Slurm.
@@ -167,7 +165,6 @@ def admit(
         policy,
         scheduler_name,
         devices=defaults.devices,
-        tracks_fields=tracks_fields,
         extender_binds=extender_binds,
     )
     return replace(handed_over, warnings=_warned(pod))

@@ -311,7 +311,7 @@ class _Table:
             return OpenCase(pod=pod, view=view, since=since, job=room.job, seat=seat, beside=beside)
         if not room.is_full:
             decision = answers.wait(room.why_unseated, retry=members.SOON)
-        elif seating.when_full(pod, self._policy) is WhenFull.WAIT:
+        elif seating.when_full(pod) is WhenFull.WAIT:
             decision = members.surplus(pod, job, view, self._policy, dwelt=self._now - since)
         else:
             return None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from bridge.domain.lifecycle import released
 from bridge.domain.lifecycle import table as lifecycle
 from bridge.domain.lifecycle.actions import Assign, Cancel, OwnCause, Place
-from bridge.domain.lifecycle.decision import Deadlines, Decision, WhenFull
+from bridge.domain.lifecycle.decision import Decision, WhenFull
 from bridge.domain.lifecycle.table import Row
 from bridge.domain.model import allocation
 from bridge.domain.model.allocation import Seat
@@ -119,10 +119,10 @@ def is_surplus(job: SlurmJob, members: Sequence[Pod], gang: Workload) -> bool:
     return may_be_split and is_known and Row.STOPPING not in rows
 
 
-def when_full(pod: Pod, policy: Deadlines) -> WhenFull:
-    """Return what happens to a surplus member: a valid annotation overrides the settings."""
+def when_full(pod: Pod) -> WhenFull:
+    """Return what happens to a surplus member: what a valid annotation says, else it gets a job of its own."""
     value = pod.annotations.get(names.WHEN_FULL_ANNOTATION)
-    return WhenFull(value) if value in set(WhenFull) else policy.when_full
+    return WhenFull(value) if value in set(WhenFull) else WhenFull.OWN_JOB
 
 
 def seated(

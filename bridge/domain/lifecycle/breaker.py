@@ -29,9 +29,9 @@ even earlier."""
 class Limits:
     """How many pods may be evicted at once; the breaker opens when both limits are exceeded."""
 
-    share: float
+    share: float = 0.3
     """Share of the running pods, above 0 and at most 1."""
-    always: int
+    always: int = 20
     """This many in any case."""
 
 

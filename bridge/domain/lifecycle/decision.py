@@ -128,8 +128,6 @@ class Deadlines:
     """How long a pod waits before its status explains why."""
     incomplete_after: timedelta = timedelta(minutes=1)
     """How long a gang's members may take to appear before anything is reported: their controller creates them one by one."""
-    when_full: WhenFull = WhenFull.OWN_JOB
-    """If a gang's pods do not say (`names.WHEN_FULL_ANNOTATION`)."""
     avoid_node: timedelta = timedelta(minutes=5)
     """How long new submits exclude a node that Kubernetes could not take: what a kubelet reports changes within minutes."""
     poll_interval: timedelta = timedelta(milliseconds=500)

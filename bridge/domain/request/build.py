@@ -42,6 +42,9 @@ _MOST_CHOSEN = 256
 
 _HOSTNAME = "kubernetes.io/hostname"
 
+DEFAULT_MEMORY_MIB = 256
+"""Memory of a pod that requests none; a LimitRange gives the pods of a namespace another request."""
+
 _SIZES = {
     "milli_cpu_per_task": "cpu-per-task",
     "memory_mib_per_node": "mem-per-node",
@@ -63,8 +66,6 @@ class Defaults:
     """Thousandths of a CPU of Kubernetes."""
     milli_per_cpu: int = quantities.MILLI
     """Thousandths of a CPU of Kubernetes that one of Slurm's is."""
-    default_memory_mib: int = 256
-    default_time_limit_min: int | None = None
     gpu_resources: Mapping[str, str] = field(default_factory=dict)
     """Extended resource → GRES (`nvidia.com/gpu` → `gpu`, or with its type `gpu:a100`)."""
     priority_classes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -146,7 +147,7 @@ def placeholder(
                 nodes_max=asked.max_nodes if gang and not is_on_one_node else 1,
                 tasks=tasks,
                 **size,
-                time_limit_min=_time_limit_min(pod, asked, defaults, permit),
+                time_limit_min=_time_limit_min(pod, asked, permit),
                 exclusive=asked.exclusive or False,
                 constraints=where.constraints,
                 required_nodes=where.required_nodes,
@@ -197,7 +198,7 @@ def _size(pod: Pod, asked: Overrides, defaults: Defaults, *, is_gang: bool) -> _
     takes = pod.demand
     milli_cpu = asked.milli_cpu_per_task or takes.milli_cpu or defaults.default_milli_cpu
     cpus = quantities.cpus(milli_cpu, defaults.milli_per_cpu)
-    requested_mib = takes.memory_mib if takes.memory_bytes else defaults.default_memory_mib
+    requested_mib = takes.memory_mib if takes.memory_bytes else DEFAULT_MEMORY_MIB
     memory_mib = asked.memory_mib_per_node or requested_mib
     counts = demand.gres(takes.extended, defaults.gpu_resources)
     listed = (f"gres/{name}:{count}" for name, count in sorted(counts.items()))
@@ -322,14 +323,12 @@ def _contradictions(asked: Overrides, tasks: int | None) -> Iterator[Fault]:
         )
 
 
-def _time_limit_min(pod: Pod, asked: Overrides, defaults: Defaults, permit: Permit) -> int | None:
-    """Return the requested limit or the default.
+def _time_limit_min(pod: Pod, asked: Overrides, permit: Permit) -> int | None:
+    """Return the requested limit; None for the partition's.
 
-    The policy's cap limits either, and applies where Slurm's own limit might be longer.
+    The policy's cap limits it, and applies where Slurm's own limit might be longer.
     """
-    limit, most = defaults.default_time_limit_min, permit.time_limit_max_min
-    if asked.time_limit_min is not None:
-        limit = asked.time_limit_min
-    elif pod.deadline_s is not None:
+    limit, most = asked.time_limit_min, permit.time_limit_max_min
+    if limit is None and pod.deadline_s is not None:
         limit = max(1, -(-pod.deadline_s // 60))
     return most if limit is None else limit if most is None else min(limit, most)

@@ -33,12 +33,6 @@ class Requester:
     groups: Sequence[str] | None = None
     """None if they are no longer known."""
 
-    @property
-    def service_account(self) -> str:
-        """Return `namespace/name`; "" for anyone else."""
-        namespace, _, name = self.user.removeprefix(SERVICE_ACCOUNT).partition(":")
-        return f"{namespace}/{name}" if self.user.startswith(SERVICE_ACCOUNT) else ""
-
 
 class Patterns:
     """Names in which `*` and `?` match.
@@ -118,11 +112,9 @@ class Rule:
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
     """only if the pod's namespace has all of these labels; and"""
     users: Patterns = field(default_factory=Patterns)
-    """whom it applies to, if any of the following three are given: one of these users,"""
+    """whom it applies to, if any of these two are given: one of these users,"""
     groups: Patterns = field(default_factory=Patterns)
-    """or a member of one of these groups,"""
-    service_accounts: Patterns = field(default_factory=Patterns)
-    """or one of these service accounts, `namespace/name`."""
+    """or a member of one of these groups."""
 
     user: str
     """A template: `{namespace}`, `{user}` (the requester's name in Kubernetes)."""
@@ -155,12 +147,10 @@ class Rule:
 
     def is_for(self, requester: Requester) -> bool:
         """Check whether the rule applies to the requester, wherever the pod is."""
-        if not (self.users or self.groups or self.service_accounts):
+        if not (self.users or self.groups):
             return True
-        return (
-            self.users.match(requester.user)
-            or any(map(self.groups.match, requester.groups or ()))
-            or self.service_accounts.match(requester.service_account)
+        return self.users.match(requester.user) or any(
+            map(self.groups.match, requester.groups or ())
         )
 
     def is_in(self, namespace: str) -> bool:

@@ -8,13 +8,12 @@
 {{- $chart := dict
   "kubernetes" (dict "namespace" .Release.Namespace)
   "slurm" (dict "token_file" "/etc/slurm-bridge/slurm/token")
-  "controllers" (dict "self_test_namespace" (include "slurm-bridge.selfTestNamespace" .))
   "server" (dict "cert_file" "/etc/slurm-bridge/tls/tls.crt" "key_file" "/etc/slurm-bridge/tls/tls.key")
   "extender" (dict "client_ca_file" "/etc/slurm-bridge/tls/ca.crt")
 }}
 {{- if dig "slurm_jobs" "enabled" false .Values.config }}
 {{- $image := dig "slurm_jobs" "companion_image" "" .Values.config | default (include "slurm-bridge.image" (dict "image" .Values.image "tag" .Chart.AppVersion)) }}
-{{- $_ := set $chart "slurm_jobs" (dict "companion_image" $image "companion_account" (include "slurm-bridge.user" (dict "root" . "component" "companions"))) }}
+{{- $_ := set $chart "slurm_jobs" (dict "companion_image" $image) }}
 {{- end }}
 {{- if .Values.slurmTls.existingSecret }}
 {{- $_ := set $chart.slurm "ca_file" "/etc/slurm-bridge/slurm-tls/ca.crt" }}
@@ -24,10 +23,7 @@
 {{- end }}
 {{- end }}
 {{- if include "slurm-bridge.hasEscrow" . }}
-{{- $_ := set $chart "escrow" (dict "listen" "0.0.0.0:9443" "token_file" "/etc/slurm-bridge/escrow/token" "cert_file" "/etc/slurm-bridge/escrow-tls/tls.crt" "key_file" "/etc/slurm-bridge/escrow-tls/tls.key") }}
-{{- end }}
-{{- if eq .Values.tls.mode "managed" }}
-{{- $_ := set $chart "certificates" (dict "release" (include "slurm-bridge.name" .) "hosts" (include "slurm-bridge.tlsHosts" . | fromYaml)) }}
+{{- $_ := set $chart "escrow" (dict "listen" "0.0.0.0:9443" "token_file" "/etc/slurm-bridge/escrow/token") }}
 {{- end }}
 {{- toYaml (mergeOverwrite (deepCopy .Values.config) $chart) }}
 {{- end }}

@@ -76,6 +76,19 @@ spec:
         - {{ .program | default .component }}
         - --config
         - /etc/slurm-bridge/config/config.yaml
+        {{- $controls := has .component (include "slurm-bridge.controllersComponents" .root | fromJsonArray) }}
+        {{- if or $controls (eq .component "webhook") }}
+        - --self-test-namespace={{ include "slurm-bridge.selfTestNamespace" .root }}
+        {{- end }}
+        {{- if $controls }}
+        {{- if dig "slurm_jobs" "enabled" false .root.Values.config }}
+        - --companion-account={{ include "slurm-bridge.user" (dict "root" .root "component" "companions") }}
+        {{- end }}
+        {{- if eq .root.Values.tls.mode "managed" }}
+        - --release={{ include "slurm-bridge.name" .root }}
+        - {{ printf "--hosts=%s" (include "slurm-bridge.tlsHosts" .root | fromYaml | toJson) | quote }}
+        {{- end }}
+        {{- end }}
         {{- range $values.extraArgs }}
         - {{ . | quote }}
         {{- end }}
@@ -125,7 +138,6 @@ spec:
         {{- end }}
         {{- if include "slurm-bridge.hasEscrow" .root }}
         - {name: escrow, mountPath: /etc/slurm-bridge/escrow, readOnly: true}
-        - {name: escrow-tls, mountPath: /etc/slurm-bridge/escrow-tls, readOnly: true}
         {{- end }}
         {{- end }}
       volumes:
@@ -150,13 +162,17 @@ spec:
       {{- if include "slurm-bridge.hasEscrow" .root }}
       # Optional: no pod is placed later because these are missing, and the controllers' leader signs the certificate itself.
       - name: escrow
-        secret:
-          secretName: {{ .root.Values.escrow.existingSecret }}
-          optional: true
+        projected:
           defaultMode: 0440
-          items: [{key: {{ .root.Values.escrow.key }}, path: token}]
-      - name: escrow-tls
-        secret: {secretName: {{ include "slurm-bridge.tlsSecret" (dict "root" .root "component" "escrow") }}, optional: true, defaultMode: 0440}
+          sources:
+          - secret:
+              name: {{ .root.Values.escrow.existingSecret }}
+              optional: true
+              items: [{key: {{ .root.Values.escrow.key }}, path: token}]
+          - secret:
+              name: {{ include "slurm-bridge.tlsSecret" (dict "root" .root "component" "escrow") }}
+              optional: true
+              items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
       {{- end }}
       {{- end }}
 {{- end }}

@@ -1,7 +1,7 @@
 """Create, notify and remove log companions, as `slurmjobs.companions.due` decides: gather, decide, act.
 
 It has its own queue, so that a job and its status never wait for a companion. Only creating is done as a separate service
-account (`slurm_jobs.companion_account`); everything else is done as ourselves.
+account (argument `--companion-account`); everything else is done as ourselves.
 """
 
 import asyncio

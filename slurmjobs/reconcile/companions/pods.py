@@ -177,7 +177,7 @@ class CompanionWatch:
 
     async def create(self, job: SlurmJobObject, manifest: Mapping[str, object]) -> None:
         """Create a companion as their own service account, by which webhook and policies recognise them."""
-        account = self._program.settings.slurm_jobs.companion_account
+        account = self._program.installation.companion_account
         path = paths.collection("v1", "pods", job.metadata.namespace)
         await self._program.kube.acting_as(account).request("POST", path, body=manifest)
 

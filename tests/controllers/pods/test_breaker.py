@@ -32,7 +32,7 @@ PACE = Pace(
 GANG = WorkloadKey("pod-group/team-a/ring")
 SIZE = 24
 DEFAULTS = Controllers()
-LIMITS = Limits(share=DEFAULTS.eviction_share, always=DEFAULTS.eviction_always)
+LIMITS = Limits(always=DEFAULTS.eviction_always)
 
 
 class Slurm:

@@ -149,8 +149,7 @@ def test_nobody_keeps_account_of_fields_unless_a_pod_is_applied(
 ) -> None:
     pod = replace(HANDED_OVER, field_operations=operations)
 
-    assert Verdict() == admission.mutate(pod, POLICY)
-    assert Verdict(patch=tuple(expected)) == admission.mutate(pod, POLICY, tracks_fields=False)
+    assert Verdict(patch=tuple(expected)) == admission.mutate(pod, POLICY)
 
 
 @pytest.mark.parametrize("pod", NOT_OURS)
@@ -163,7 +162,7 @@ def test_what_is_not_ours_to_place_is_left_alone(pod: Draft) -> None:
 
 
 def admitted(pod: Draft) -> Verdict:
-    return admission.admit(pod, DEFAULTS, POLICY, tracks_fields=False)
+    return admission.admit(pod, DEFAULTS, POLICY)
 
 
 def test_in_one_call_a_pod_is_handed_over_or_refused_with_all_that_is_wrong() -> None:

@@ -53,8 +53,12 @@ def test_nothing_is_submitted_for_a_pod_that_two_groups_claim() -> None:
 # --- no slot ---------------------------------------------------------------------------------------------------------
 
 
-def with_newcomers(*pods: Pod, policy: Deadlines = POLICY) -> Decisions:
-    return decisions([*FULL, *pods], RUNS, dwelt=timedelta(seconds=10), policy=policy)
+def with_newcomers(*pods: Pod) -> Decisions:
+    return decisions([*FULL, *pods], RUNS, dwelt=timedelta(seconds=10), policy=POLICY)
+
+
+def saying(word: str, pod: Pod = D) -> Pod:
+    return replace(pod, annotations={**pod.annotations, names.WHEN_FULL_ANNOTATION: word})
 
 
 def test_a_surplus_member_is_set_apart() -> None:
@@ -63,10 +67,10 @@ def test_a_surplus_member_is_set_apart() -> None:
     assert ((), ()) == (found.first, found.rest)
 
 
-def test_a_surplus_member_waits_where_the_settings_say_so() -> None:
-    found = with_newcomers(D, policy=Deadlines(when_full=WhenFull.WAIT))
+def test_a_surplus_member_that_says_so_waits() -> None:
+    found = with_newcomers(saying("wait"))
     ((pod, decision),) = found.rest
-    assert (D, ()) == (pod, found.apart)
+    assert (saying("wait"), ()) == (pod, found.apart)
     assert ["GangFull"] == [
         action.reason for action in decision.actions if isinstance(action, Tell)
     ]
@@ -197,6 +201,7 @@ def test_setting_many_apart_is_work_in_proportion_to_the_members() -> None:
 
 
 def work(situation: Situation, when_full: WhenFull) -> int:
-    pods, jobs, mine = situation
-    policy = Deadlines(when_full=when_full, kept_slots_deadline=timedelta(days=9))
+    members, jobs, mine = situation
+    pods = [saying(when_full.value, pod) for pod in members]
+    policy = Deadlines(kept_slots_deadline=timedelta(days=9))
     return visits(lambda: decisions(pods, *jobs, mine=mine, policy=policy))

@@ -128,7 +128,6 @@ def test_an_exact_group_has_its_number_of_each_size() -> None:
 
 FULL = [running("a", 0), running("b", 1), running("c", 2)]
 RUNS = job(JobPhase.RUNNING, *FULL)
-WAITS = Deadlines(when_full=WhenFull.WAIT)
 
 
 def saying(word: str) -> Pod:
@@ -136,19 +135,18 @@ def saying(word: str) -> Pod:
 
 
 @pytest.mark.parametrize(
-    ("pod", "policy", "expected"),
+    ("pod", "expected"),
     [
-        (D, Deadlines(), WhenFull.OWN_JOB),
-        (D, WAITS, WhenFull.WAIT),
-        (saying("wait"), Deadlines(), WhenFull.WAIT),
-        (saying("own-job"), WAITS, WhenFull.OWN_JOB),
-        (saying("perhaps"), WAITS, WhenFull.WAIT),
+        (D, WhenFull.OWN_JOB),
+        (saying("wait"), WhenFull.WAIT),
+        (saying("own-job"), WhenFull.OWN_JOB),
+        (saying("perhaps"), WhenFull.OWN_JOB),
     ],
 )
-def test_the_pods_word_counts_before_the_settings(
-    pod: Pod, policy: Deadlines, expected: WhenFull
+def test_a_surplus_member_gets_a_job_of_its_own_unless_it_says_otherwise(
+    pod: Pod, expected: WhenFull
 ) -> None:
-    assert expected is seating.when_full(pod, policy)
+    assert expected is seating.when_full(pod)
 
 
 def surplus(pod: Pod = D, *, seconds: float = 10, fresh: bool = True) -> Decision:

@@ -17,7 +17,7 @@ from slurmruntime.values import names
 from tests.make import lives as build
 from tests.make.lives import NOW
 
-LIMITS = Limits(share=0.3, always=20)
+LIMITS = Limits()
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,6 @@ PERMIT = Permit(
 DEFAULTS = Defaults(
     cluster=make.CLUSTER,
     default_milli_cpu=2000,
-    default_memory_mib=512,
-    default_time_limit_min=60,
     gpu_resources={"nvidia.com/gpu": "gpu", "example.com/a100": "gpu:a100"},
 )
 POOL = candidates.pool(
@@ -85,7 +83,6 @@ def test_an_ordinary_pod_becomes_a_job_of_the_configured_user() -> None:
         cpus_per_task=2,
         memory_mib_per_node=1024,
         gres_per_node="gres/gpu:2",
-        time_limit_min=60,
         constraints=f"{MARK}&{make.NO_TAINTS}",
     )
 
@@ -151,8 +148,8 @@ def test_every_annotation_is_used_or_refused() -> None:
 @pytest.mark.parametrize(
     ("cpu", "memory", "expected"),
     [
-        pytest.param("0", "0", (2, 512), id="a pod without requests gets the configured least"),
-        pytest.param("100m", "0", (1, 512), id="each by itself"),
+        pytest.param("0", "0", (2, 256), id="a pod without requests gets the configured least"),
+        pytest.param("100m", "0", (1, 256), id="each by itself"),
         pytest.param("0", "10Mi", (2, 10), id="a small request stays small"),
     ],
 )
@@ -165,24 +162,20 @@ def test_defaults_are_for_what_a_pod_does_not_request(
 
 
 @pytest.mark.parametrize(
-    ("deadline_s", "asked_min", "default_min", "expected"),
+    ("deadline_s", "asked_min", "expected"),
     [
-        (None, None, None, None),
-        (None, None, 60, 60),
-        (90, None, 60, 2),
-        (60, None, 60, 1),
-        (1, None, None, 1),
-        (90, 30, 60, 30),
+        (None, None, None),
+        (90, None, 2),
+        (60, None, 1),
+        (1, None, 1),
+        (90, 30, 30),
     ],
 )
-def test_the_time_limit_comes_from_annotation_deadline_or_default(
-    deadline_s: int | None, asked_min: int | None, default_min: int | None, expected: int | None
+def test_the_time_limit_comes_from_annotation_deadline_or_partition(
+    deadline_s: int | None, asked_min: int | None, expected: int | None
 ) -> None:
-    defaults = replace(DEFAULTS, default_time_limit_min=default_min)
-
     assert (
-        expected
-        == built(make.pod(deadline_s=deadline_s), defaults, time_limit_min=asked_min).time_limit_min
+        expected == built(make.pod(deadline_s=deadline_s), time_limit_min=asked_min).time_limit_min
     )
 
 
@@ -205,20 +198,17 @@ def test_gpus_of_several_kinds_are_all_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked_min", "default_min", "most_min", "expected"),
+    ("asked_min", "most_min", "expected"),
     [
-        pytest.param(None, None, 30, 30, id="Slurm's own default might be longer"),
-        pytest.param(None, 60, 30, 30, id="so is ours"),
-        pytest.param(None, 20, 30, 20, id="ours is shorter"),
-        pytest.param(10, 60, 30, 10, id="asked for less"),
+        pytest.param(None, 30, 30, id="Slurm's own default might be longer"),
+        pytest.param(10, 30, 10, id="asked for less"),
     ],
 )
 def test_no_job_gets_more_time_than_the_policy_allows(
-    asked_min: int | None, default_min: int | None, most_min: int, expected: int
+    asked_min: int | None, most_min: int, expected: int
 ) -> None:
     spec = built(
         make.pod(),
-        replace(DEFAULTS, default_time_limit_min=default_min),
         permit=replace(PERMIT, time_limit_max_min=most_min),
         time_limit_min=asked_min,
     )

@@ -29,7 +29,6 @@ RULE = Rule(name="all", source="policy rule all", user="{user}", account=OPEN, q
 POLICY = Policy(rules=(RULE,))
 DEFAULTS = Defaults(
     cluster=make.CLUSTER,
-    default_time_limit_min=60,
     priority_classes={"urgent": {"qos": "high", "comment": "by class"}},
 )
 POOL = candidates.pool([make.kube_node("k1")], [make.slurm_node("k1")], make.CLUSTER)

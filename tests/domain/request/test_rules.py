@@ -57,16 +57,20 @@ def test_only_stars_and_question_marks_match_anything(
         pytest.param(
             {"users": ["bob"], "groups": ["staff"]}, ALICE, True, id="one of both is enough"
         ),
-        pytest.param({"service_accounts": ["ci/*"]}, BUILDER, True, id="service account"),
-        pytest.param({"service_accounts": ["*/builder"]}, BUILDER, True, id="of any namespace"),
         pytest.param(
-            {"service_accounts": ["ci/*"]},
+            {"users": ["system:serviceaccount:ci:*"]}, BUILDER, True, id="service account"
+        ),
+        pytest.param(
+            {"users": ["system:serviceaccount:*:builder"]}, BUILDER, True, id="of any namespace"
+        ),
+        pytest.param(
+            {"users": ["system:serviceaccount:ci:*"]},
             Requester(user="ci/builder"),
             False,
             id="a user may be called like one",
         ),
         pytest.param({"users": ["ci/*"]}, BUILDER, False, id="a service account is no such user"),
-        pytest.param({"service_accounts": ["*"]}, ALICE, True, id="a star is everybody"),
+        pytest.param({"users": ["*"]}, ALICE, True, id="a star is everybody"),
         pytest.param({"groups": ["*"]}, Requester(user="x"), False, id="unknown groups"),
     ],
 )

@@ -96,7 +96,7 @@ def test_a_workflows_creator_owns_its_jobs_if_the_owner_was_there_from_the_begin
     )
     rules = policy(
         rule(users=Patterns(["carol"])),
-        rule("argo", service_accounts=Patterns(["lab/argo"]), user="argo"),
+        rule("argo", users=Patterns([ARGO]), user="argo"),
         creator_annotation="example.org/created-by",
         controllers=Patterns([ARGO]),
     )

@@ -12,6 +12,7 @@ import pytest
 from typing_extensions import override
 
 from bridge.reconcile.program import Program
+from bridge.settings.configuration import Installation
 from slurmjobs.lifecycle.situation import CopyState
 from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.reconcile.batch_jobs import BatchJobs
@@ -69,12 +70,13 @@ class _Bench:
         self.job: SlurmJobObject | None = collecting_job("a", uid=ALICE.uid, gid=ALICE.gid)
         self.pods: list[CompanionPod] = []
         self.told: WorkQueue[WorkloadKey] = WorkQueue(rng=random.Random(1))  # noqa: S311  # no secret
-        slurm_jobs = SimpleNamespace(companion_account="companions", companion_image="image")
+        slurm_jobs = SimpleNamespace(companion_image="image")
         program = SimpleNamespace(
             kube=self.kube,
             set_aside=UNHEARD,
             process=process(SystemClock(), Metrics("test")),
             settings=SimpleNamespace(slurm_jobs=slurm_jobs),
+            installation=Installation(companion_account="companions"),
         )
         self.collectors = ResultCollectors(
             cast(Program, program),
