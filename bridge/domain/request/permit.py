@@ -166,6 +166,11 @@ def _named(
     return text
 
 
+def may_be_root(user: str) -> bool:
+    """Check whether Slurm may take a user for root, as it takes none for whoever submits: root."""
+    return _same(user.strip()) in {"", *_ROOT}
+
+
 def _same(user: str) -> str:
     """Return the one spelling of a user to compare: `00` and `0x0` are uid 0, `Root` is root."""
     if _NUMBER.fullmatch(user) is None:

@@ -10,6 +10,7 @@ from bridge.domain.lifecycle.rules.answers import do, seconds, tell, wait
 from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.lifecycle.rules.waiting import backoff_left
 from bridge.domain.observation.view import Evidence
+from bridge.domain.request import permit
 from slurmruntime.values import names
 from slurmruntime.values.faults import shortened
 
@@ -75,7 +76,13 @@ def _restore(case: Case, why: str) -> Decision:
             "the pod is kept"
         )
         return _keep(case, text)
-    identity, _ = case.pod.grant
+    identity, granted = case.pod.grant
+    if any(permit.may_be_root(part.user) for part in (granted, *granted.also)):
+        text = (
+            f"{why}; the pod's annotation {names.GRANT_ANNOTATION} says that it was root's, which no "
+            "placeholder is: the pod is kept. Restore the annotation, or delete the pod"
+        )
+        return _keep(case, text)
     if identity.key != case.pod.workload:
         text = (
             f"{why}; the pod's annotations contradict each other: {names.GRANT_ANNOTATION} names "
