@@ -123,6 +123,37 @@ def test_no_label_makes_a_node_a_partitions() -> None:
 
 
 @pytest.mark.attack(
+    "write as many or as long labels on one's own node as an object holds, where setting `controllers.node_features` has a wildcard: slurmctld keeps each as a feature",
+    "512 labels with 32768 characters; with more, nothing of the node changes in Slurm, and its condition says why",
+)
+@pytest.mark.parametrize(
+    ("count", "prefix", "value"),
+    [(513, "l", "x"), (300, "long-" * 12, "x" * 63)],
+    ids=["many", "long"],
+)
+def test_not_all_labels_of_a_node_reach_slurm(count: int, prefix: str, value: str) -> None:
+    wanted = {names.EXTERNAL_NODE_LABEL: "true"}
+    stuffing = {f"{prefix}{number:03}": value for number in range(count)}
+    most = {f"l{number:03}": "x" for number in range(512)}
+
+    async def nothing(_leader: Leader, clock: VirtualClock) -> None:
+        await clock.sleep(20)
+
+    leader = lived(
+        kube_node("k3", labels=wanted | stuffing),
+        kube_node("k4", labels=wanted | most),
+        then=nothing,
+        controllers={"node_features": ["l*"]},
+    )
+
+    assert {"k2", "k4"} <= leader.slurm.nodes.by_name.keys()
+    assert "k3" not in leader.slurm.nodes.by_name
+    told = leader.api.of("Node")["k3"]["status"]["conditions"]
+    messages = [one["message"] for one in told if one.get("reason") == "InvalidAnnotation"]
+    assert "expected at most 512 labels, 32768 characters in all" in messages[0]
+
+
+@pytest.mark.attack(
     "hide another node's devices by a newer generation of its pool, published by the driver of one's own node",
     "devices are looked up by the node of their slices, and only there by pool",
 )

@@ -34,6 +34,11 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.:/-]+")
 MOST_DEVICES = 1024
 """Of one kind on a node: each is named in GresConf, and a kubelet may report any number."""
 
+_MOST_LABELS = 512
+_MOST_CHARACTERS = 32_768
+"""Of a node's labels that are published: slurmctld keeps every feature of any node, and a kubelet may write
+any number. Node Feature Discovery sets some 150."""
+
 _LARGEST_WEIGHT = 2**32 - 2
 """`man slurm.conf`, "Weight"."""
 
@@ -115,6 +120,7 @@ def faults(kube_node: KubeNodeFacts, publishing: Publishing) -> tuple[Fault, ...
     return (
         *_address(kube_node),
         *_devices(kube_node, publishing),
+        *_published(kube_node, publishing),
         *_words(kube_node, names.PARTITIONS_ANNOTATION),
         *_words(kube_node, names.TOPOLOGY_ANNOTATION),
         *_number(kube_node, names.WEIGHT_ANNOTATION, least=0, most=_LARGEST_WEIGHT),
@@ -287,6 +293,10 @@ def _features(kube_node: KubeNodeFacts, publishing: Publishing) -> Iterator[str]
     yield from marks(publishing.cluster)
     yield nodes.taints_feature(kube_node)
     yield from partitions(kube_node)
+    yield from _label_features(kube_node, publishing)
+
+
+def _label_features(kube_node: KubeNodeFacts, publishing: Publishing) -> Iterator[str]:
     for key, value in sorted(kube_node.labels.items()):
         if _is_published(key, publishing):
             yield f"{key}={value}"
@@ -354,6 +364,18 @@ def _devices(kube_node: KubeNodeFacts, publishing: Publishing) -> Iterator[Fault
                 f"status.allocatable[{resource}]",
                 f"expected at most {MOST_DEVICES} devices, found {count}",
             )
+
+
+def _published(kube_node: KubeNodeFacts, publishing: Publishing) -> Iterator[Fault]:
+    published = [*_label_features(kube_node, publishing)]
+    characters = sum(map(len, published))
+    if len(published) > _MOST_LABELS or characters > _MOST_CHARACTERS:
+        yield Fault(
+            "metadata.labels",
+            f"expected at most {_MOST_LABELS} labels, {_MOST_CHARACTERS} characters in all, that setting "
+            f"controllers.node_features publishes, found {len(published)} and {characters}: remove "
+            "some, or let the setting name fewer",
+        )
 
 
 def _words(kube_node: KubeNodeFacts, key: str) -> Iterator[Fault]:
