@@ -75,7 +75,7 @@ def test_after_three_times_nothing_is_submitted_any_more(
 @pytest.mark.safeguard(
     "second reading",
     "a Slurm user makes an own running gang smaller",
-    "the seconds until Slurm is read twice, and 30 s of grace",
+    "the time until the job is read: 20 s, or five minutes of many; and 30 s of grace",
 )
 @pytest.mark.attack(
     "make one's own running gang smaller, and keep its pods on the nodes",

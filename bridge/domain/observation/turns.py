@@ -6,25 +6,26 @@ from itertools import islice, takewhile
 from bridge.domain.model.jobs import OwnJob
 from slurmruntime.values.ids import JobId
 
+_AT_LATEST_S = 300.0
+_MOST_PER_S = 20.0
+"""The rate at which jobs are read again, of each kind. One GET costs slurmrestd 1 to 2 ms: very many are read so that each
+has its turn within five minutes, as long as that takes no more than a few hundredths of a core: 6000 jobs."""
+
 _REASONS_AGAIN_S = 5.0
-_REASONS_AT_LATEST_S = 300.0
 _FEW = 80
 _LEAST_REASONS_PER_S = 2.0
-_MOST_REASONS_PER_S = 20.0
-"""The rates at which reasons are read again. One GET costs slurmrestd 1 to 2 ms: few jobs are read
-every five seconds, many at a steady rate that takes a few thousandths of a core, and very many
-so that each has its turn within five minutes."""
+"""Few waiting jobs are read every five seconds, many at a steady rate that takes a few thousandths of a core."""
 
 _LONGEST_STEP_S = 5.0
 """Credit accrues for at most this long: readings of a calm queue are seconds apart, and a longer
 break is no reason to catch up."""
 
 _LIMITS_AGAIN_S = 20.0
-_LIMITS_PER_S = 1.0
-"""How soon, and at what maximum rate, running jobs are checked for a time limit or a number of nodes
-that was changed: seen within 20 s, or at one job per second if there are more. A limit is
-only extended in time if it is seen a minute before it is reached
-(`bridge.domain.lifecycle.rules.time_limits`); if it is seen later, Slurm ends the job by itself."""
+_LEAST_LIMITS_PER_S = 1.0
+"""How soon, and at what least rate, running jobs are checked for a time limit or a number of nodes
+that was changed. A limit is only extended in time if it is seen a minute before it is reached
+(`bridge.domain.lifecycle.rules.time_limits`); if it is seen later, Slurm ends the job by itself. Nodes that
+a user has taken from an own gang may be others' by then."""
 
 
 class ReasonRoundRobin:
@@ -58,8 +59,8 @@ class ReasonRoundRobin:
         new = _at_most(
             max(1, round(elapsed_s * self._first_per_s)), self._unasked, now - self._after_s
         )
-        self._credit = min(self._credit + elapsed_s * _reasons_per_s(len(ids)), _MOST_REASONS_PER_S)
-        most = round(elapsed_s * _MOST_REASONS_PER_S) - len(new)
+        self._credit = min(self._credit + elapsed_s * _reasons_per_s(len(ids)), _MOST_PER_S)
+        most = round(elapsed_s * _MOST_PER_S) - len(new)
         old = _at_most(max(0, min(most, int(self._credit))), self._asked_at, now - _REASONS_AGAIN_S)
         self._credit -= len(old)
         for job in (*new, *old):
@@ -77,8 +78,11 @@ def _at_most(count: int, jobs: Mapping[JobId, float], until: float) -> list[JobI
 def _reasons_per_s(waiting: int) -> float:
     if waiting <= _FEW:
         return max(waiting / _REASONS_AGAIN_S, _LEAST_REASONS_PER_S)
-    least = max(waiting / _REASONS_AT_LATEST_S, _LEAST_REASONS_PER_S)
-    return min(least, _MOST_REASONS_PER_S)
+    return _per_s(waiting, least=_LEAST_REASONS_PER_S)
+
+
+def _per_s(jobs: int, *, least: float) -> float:
+    return min(max(jobs / _AT_LATEST_S, least), _MOST_PER_S)
 
 
 class LimitRoundRobin:
@@ -86,18 +90,19 @@ class LimitRoundRobin:
 
     def __init__(self) -> None:
         self._read_at: dict[JobId, float] = {}
-        self._at = 0.0
+        self._last = 0.0
+        self._credit = 0.0
 
     def due(self, ids: Collection[JobId], now: float) -> tuple[JobId, ...]:
         """Return the jobs to read now (monotonic seconds); a new one counts as just read."""
         self._read_at = {job: self._read_at.get(job, now) for job in ids}
-        share = int(min(1.0, now - self._at) * _LIMITS_PER_S)
-        if not share:
-            return ()
-        self._at = now
+        rate = _per_s(len(ids), least=_LEAST_LIMITS_PER_S)
+        elapsed_s, self._last = min(_LONGEST_STEP_S, now - self._last), now
+        self._credit = min(self._credit + elapsed_s * rate, _LONGEST_STEP_S * rate)
         turn = sorted(
             (job for job, at in self._read_at.items() if now - at >= _LIMITS_AGAIN_S),
             key=self._read_at.__getitem__,
-        )[:share]
+        )[: int(self._credit)]
+        self._credit -= len(turn)
         self._read_at.update(dict.fromkeys(turn, now))
         return tuple(turn)

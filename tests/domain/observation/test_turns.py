@@ -75,21 +75,47 @@ def test_a_limit_is_read_again_after_a_while() -> None:
     assert [21, 41, 61] == seen
 
 
-def test_many_limits_are_read_one_a_second_those_first_for_whom_it_is_longest_ago() -> None:
-    turns, ids = LimitRoundRobin(), [JobId(n) for n in range(1000)]
+def test_some_limits_are_read_one_a_second_those_first_for_whom_it_is_longest_ago() -> None:
+    turns, ids = LimitRoundRobin(), [JobId(n) for n in range(300)]
     turns.due(ids, 1.0)
-    seconds = [turns.due(ids, 100.0 + n) for n in range(2000)]
+    turns.due(ids, 100.0)
+    seconds = [turns.due(ids, 101.0 + n) for n in range(900)]
 
     assert {1} == {len(read) for read in seconds}
-    assert set(ids) == {job for read in seconds[:1000] for job in read}
-    assert seconds[:1000] == seconds[1000:]
+    assert set(ids) == {job for read in seconds[:300] for job in read}
+    assert seconds[:300] == seconds[300:600]
 
 
-def test_a_round_catches_up_with_nothing_at_once() -> None:
+@pytest.mark.parametrize("step_s", [0.3, 1, 4])
+def test_of_many_limits_each_is_read_within_five_minutes(step_s: float) -> None:
+    turns, ids = LimitRoundRobin(), [JobId(n) for n in range(5000)]
+    turns.due(ids, 1.0)
+    read_at: dict[JobId, float] = {}
+    gaps_s = list[float]()
+    for step in range(round(1200 / step_s)):
+        now = 2.0 + step * step_s
+        for job in turns.due(ids, now):
+            gaps_s.append(now - read_at.get(job, 0.0))
+            read_at[job] = now
+
+    assert set(ids) == read_at.keys()
+    assert max(gaps_s) <= 325, "the first look is 20 s late, as none is read twice in that time"
+
+
+def test_no_more_than_twenty_limits_are_read_a_second() -> None:
+    turns, ids = LimitRoundRobin(), [JobId(n) for n in range(60_000)]
+    turns.due(ids, 1.0)
+    counts = [len(turns.due(ids, 100.0 + n)) for n in range(60)]
+
+    assert 100 == counts[0], "five seconds' worth after a break"
+    assert {20} == {*counts[1:]}
+
+
+def test_a_round_catches_up_with_little_at_once() -> None:
     turns, ids = LimitRoundRobin(), [JobId(n) for n in range(10)]
     turns.due(ids, 0.0)
 
-    assert 1 == len(turns.due(ids, 10_000.0))
+    assert 5 == len(turns.due(ids, 10_000.0))
     assert () == turns.due(ids, 10_000.1)
 
 
