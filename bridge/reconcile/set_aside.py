@@ -35,7 +35,8 @@ _log = structlog.get_logger(__name__)
 
 MOST = 1000
 """Objects remembered at once. Those beyond are counted at every call but not reported: without an
-entry, news cannot be distinguished from a repetition."""
+entry, news cannot be distinguished from a repetition. The namespaces share the room: for an object of one with
+less, one is forgotten of the namespace with the most."""
 
 LONGEST_REASON = 1024
 """Bytes of a reason; an Event accepts no more."""
@@ -58,6 +59,8 @@ class SetAside:
         self._clock = clock
         self._entries: dict[tuple[Kind, str], _Entry] = {}
         self._counts: Counter[Kind] = Counter()
+        self._shares: Counter[str] = Counter()
+        """Entries by namespace."""
         self._unreported: OrderedDict[tuple[Kind, str], tuple[About, str]] = OrderedDict()
         """Events still to be sent."""
         self._is_full = False
@@ -86,12 +89,10 @@ class SetAside:
 
     def settled(self, kind: Kind, name: str) -> None:
         """Note that the object is handled again, or gone."""
-        if self._entries.pop((kind, name), None) is None:
-            return
-        self._unreported.pop((kind, name), None)
-        self._is_full = False
-        self._count(kind, -1)
-        _log.info("set_aside.settled", kind=kind, name=name)
+        if (kind, name) in self._entries:
+            self._is_full = False
+            self._forget(kind, name)
+            _log.info("set_aside.settled", kind=kind, name=name)
 
     async def report(self, events: EventRecorder, stop: asyncio.Event) -> None:
         """Send Events for what was and will be set aside, until `stop` is set; for the leader only."""
@@ -118,7 +119,7 @@ class SetAside:
             before.logged_at = now if is_due else before.logged_at
             return is_due
         if before is None:
-            self._count(kind, +1)
+            self._count(kind, name, +1)
         self._entries[kind, name] = _Entry(reason, now)
         if about is not None:
             self._unreported[kind, name] = (about, reason)
@@ -126,17 +127,33 @@ class SetAside:
         return True
 
     def _has_room(self, kind: Kind, name: str) -> bool:
-        """Check whether the object can be remembered; log once when there is no more room."""
+        """Check whether the object can be remembered, and make room for it if it may; log once when there is no more."""
         if (kind, name) in self._entries or len(self._entries) < MOST:
             return True
         if not self._is_full:
             self._is_full = True
             _log.error("set_aside.full", most=MOST)
-        return False
+        largest = max(self._shares, key=self._shares.__getitem__)
+        if self._shares[_share(kind, name)] + 1 >= self._shares[largest]:
+            return False
+        self._forget(*next(key for key in self._entries if _share(*key) == largest))
+        return True
 
-    def _count(self, kind: Kind, change: int) -> None:
+    def _forget(self, kind: Kind, name: str) -> None:
+        del self._entries[kind, name]
+        self._unreported.pop((kind, name), None)
+        self._count(kind, name, -1)
+
+    def _count(self, kind: Kind, name: str, change: int) -> None:
         self._counts[kind] += change
+        self._shares[_share(kind, name)] += change
         self._metrics.work.set_aside_now(kind, self._counts[kind])
+
+
+def _share(kind: Kind, name: str) -> str:
+    """Return the namespace of an object; of one without, its kind."""
+    namespace, slash, _ = name.partition("/")
+    return namespace if slash else kind
 
 
 def odd_pods(set_aside: SetAside, actors: Collection[Actor]) -> Callback[Pod]:
