@@ -1,6 +1,6 @@
 """Decide on a SlurmJob as it is stored: whose job it becomes, and whether its requests are allowed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from bridge.domain.request import attribution, permit
@@ -11,7 +11,6 @@ from slurmjobs.objects.slurmjob import SlurmJobObject
 from slurmjobs.request import description
 from slurmjobs.request.build import BatchRequest
 from slurmjobs.script.option_values import OptionValues
-from slurmruntime.model.objects import KubeObject
 from slurmruntime.values.faults import Fault, Refusal
 
 
@@ -19,8 +18,6 @@ from slurmruntime.values.faults import Fault, Refusal
 class JobProvenance:
     """Where a SlurmJob comes from."""
 
-    owners: Sequence[KubeObject] = ()
-    """Its owning controllers, nearest first, as far as they can be read."""
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
     """{} if the policy does not need them."""
     operators: frozenset[str] = frozenset()
@@ -40,7 +37,6 @@ def decide(
         job.metadata.annotations,
         namespace=namespace,
         kind=SLURM_JOB,
-        owners=provenance.owners,
         namespace_labels=provenance.namespace_labels,
         policy=policy,
     )

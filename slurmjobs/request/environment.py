@@ -11,7 +11,6 @@ from slurmjobs.request.origin import ScriptOrigin
 from slurmjobs.request.settled import EffectiveOptions, tasks_per_node
 from slurmjobs.script import options as o
 from slurmjobs.script.option_values import OptionValues
-from slurmjobs.script.values.lists import LIMITS
 
 _LAUNCHERS: Final = {
     "OMPI_MCA_plm_slurm_args": "--external-launcher",
@@ -49,18 +48,17 @@ def environment(options: EffectiveOptions, origin: ScriptOrigin) -> Mapping[str,
 
 
 def _process_variables(chosen: OptionValues, origin: ScriptOrigin) -> Iterator[tuple[str, str]]:
-    """Yield the variables that sbatch sets in its own environment before exporting it."""
+    """Yield the variables that sbatch sets in its own environment before exporting it.
+
+    Not its host and its limits: a SlurmJob has none to pass on.
+    """
     if origin.nice is not None:
         yield "SLURM_PRIO_PROCESS", str(origin.nice)
     yield "SLURM_SUBMIT_DIR", origin.directory
-    if origin.host:
-        yield "SLURM_SUBMIT_HOST", origin.host
     mask = chosen.get(o.UMASK)
     umask = int(mask, 8) if mask is not None else origin.umask
     if umask is not None:
         yield "SLURM_UMASK", f"0{umask:03o}"
-    if not chosen.has(o.GET_USER_ENV):
-        yield from _limits(chosen, origin)
     for option, name in _CONTAINERS.items():
         if (value := chosen.get(option)) is not None and name not in origin.environment:
             yield name, value
@@ -71,16 +69,6 @@ def _process_variables(chosen: OptionValues, origin: ScriptOrigin) -> Iterator[t
     export = chosen.get(o.EXPORT)
     if export is not None and export.lower() != "all":
         yield "SLURM_EXPORT_ENV", origin.environment.get("SLURM_EXPORT_ENV", export)
-
-
-def _limits(chosen: OptionValues, origin: ScriptOrigin) -> Iterator[tuple[str, str]]:
-    selected = chosen.get(o.PROPAGATE)
-    for name in LIMITS if selected is None else selected:
-        if name in origin.limits:
-            marker = (
-                "" if selected is None else "U"
-            )  # asked for by the user: report a limit that cannot be set
-            yield f"SLURM_RLIMIT_{name}", f"{marker}{origin.limits[name]}"
 
 
 def _export(export: str | None, process: Mapping[str, str]) -> dict[str, str]:

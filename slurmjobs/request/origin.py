@@ -14,12 +14,8 @@ class ScriptOrigin:
     """The working directory, absolute."""
     now: datetime
     """In the time zone of times in the script."""
-    host: str = ""
-    """The value of SLURM_SUBMIT_HOST; "" leaves it unset."""
     environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Variables that the script inherits unless `--export` says otherwise."""
     umask: int | None = 0o022
     nice: int | None = 0
     """The priority of the submitting process: SLURM_PRIO_PROCESS."""
-    limits: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    """Soft limits of the submitting process, by their names without RLIMIT_."""

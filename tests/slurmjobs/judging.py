@@ -2,8 +2,6 @@
 
 import os
 import re
-import resource
-import socket
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +19,6 @@ from slurmclient.models import Job
 from slurmjobs.request.build import build
 from slurmjobs.request.origin import ScriptOrigin
 from slurmjobs.script import body
-from slurmjobs.script.values.lists import LIMITS
 
 NAME = "script.sh"
 _OWN = {
@@ -36,6 +33,8 @@ _OWN = {
 """Fields that two jobs never share."""
 _OF_THE_SCHEDULER = {"DEPENDENT"}
 """Flags of a job that depend on how far the scheduler has looked at it."""
+_OF_THE_PROCESS = ("SLURM_RLIMIT_", "SLURM_SUBMIT_HOST")
+"""What sbatch has from its own process, and a SlurmJob from none."""
 _TEXT_OWN = ("JobId", "SubmitTime", "LastSchedEval", "EligibleTime", "AccrueTime", "SLUID")
 _TEXT_UNLIKE = ("SubmitLine", "Command", "AllocNode:Sid")
 
@@ -101,11 +100,9 @@ class Judge:
         return ScriptOrigin(
             directory=str(self.folder),
             now=datetime.now().astimezone(),  # noqa: TID251  # sbatch asks the clock, too
-            host=socket.gethostname(),
             environment={**self._env(), **passed_on},
             umask=_umask(),
             nice=os.getpriority(os.PRIO_PROCESS, 0),
-            limits={name: _limit(name) for name in LIMITS},
         )
 
     def _wrapper_env(self) -> dict[str, str]:
@@ -149,7 +146,11 @@ class Judge:
         """Read the environment that slurmctld keeps for the job."""
         content = self._file(job_id, "environment")[4:].decode()
         variables = dict(each.partition("=")[::2] for each in content.split("\0") if each)
-        return {name: value for name, value in variables.items() if name != "SLURM_JWT"}
+        return {
+            name: value
+            for name, value in variables.items()
+            if not name.startswith(("SLURM_JWT", *_OF_THE_PROCESS))
+        }
 
     def _file(self, job_id: int, name: str) -> bytes:
         state = self.slurm.slurm_conf.parent / "state"
@@ -167,8 +168,3 @@ def _umask() -> int:
     current = os.umask(0)
     os.umask(current)
     return current
-
-
-def _limit(name: str) -> int:
-    soft = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[0]
-    return 2**64 - 1 if soft == resource.RLIM_INFINITY else soft

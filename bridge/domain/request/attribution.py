@@ -87,7 +87,7 @@ def holding(
     *,
     namespace: str,
     kind: str,
-    owners: Iterable[KubeObject],
+    owners: Iterable[KubeObject] = (),
     namespace_labels: Mapping[str, str],
     policy: Policy,
 ) -> tuple[Requester, Rule]:
@@ -95,7 +95,7 @@ def holding(
 
     Args:
         annotations: the object's, with what the webhook recorded at CREATE.
-        owners: the controllers above it, nearest first, as far as they can be read.
+        owners: a pod's: the controllers above it, nearest first, as far as they can be read.
         namespace_labels: {} if the policy does not ask for them.
 
     Raises:

@@ -10,7 +10,7 @@ from slurmjobs.request.build import BuildResult, build
 from slurmjobs.request.origin import ScriptOrigin
 from tests.slurmjobs.cases import CASES, HEADERS
 
-HERE = ScriptOrigin(directory="/home/alice", now=datetime(2031, 5, 20, tzinfo=UTC), host="login")
+HERE = ScriptOrigin(directory="/home/alice", now=datetime(2031, 5, 20, tzinfo=UTC))
 
 
 def built(*options: str, **fields: object) -> BuildResult:
@@ -28,7 +28,7 @@ def test_the_body_is_what_slurmrestd_takes() -> None:
     assert "/home/alice/out" == body["standard_output"]
     assert {"set": True, "infinite": False, "number": 5} == body["time_limit"]
     assert "SLURM_NTASKS_PER_NODE=3" in body["environment"]  # type: ignore[operator]
-    assert "SLURM_SUBMIT_HOST=login" in body["environment"]  # type: ignore[operator]
+    assert "SLURM_SUBMIT_DIR=/home/alice" in body["environment"]  # type: ignore[operator]
     assert str(body["script"]).startswith("#!/bin/sh\n#SBATCH -N2")
 
 
