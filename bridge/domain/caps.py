@@ -38,6 +38,9 @@ MOST_REQUEST_FIELDS = 40
 SETTABLE: Final = ("grace_s", "gang_size")
 """What sites differ in. The others are far above what honest pods have."""
 
+_READ_IN_PART: Final = ("tolerations", "affinity_terms")
+"""Lists that are not read if they are too long; `Cap.uncounted` stands for their length then."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cap:
@@ -225,7 +228,8 @@ def faults(sizes: Sizes, caps: Caps) -> Iterator[Fault]:
     for name, row in TABLE.items():
         most, has = getattr(caps, name), getattr(sizes, name)
         if has > most:
-            count = f"more than {row.largest}" if has == row.uncounted else has
+            is_counted = has != row.uncounted or name not in _READ_IN_PART
+            count = has if is_counted else f"more than {row.largest}"
             words = f"expected at most {most} {row.unit}, found {count}"
             kind = f"setting {SECTION}." if name in SETTABLE else "fixed cap "
             yield Fault(row.path, f"{words} ({kind}{name})")
