@@ -1,6 +1,7 @@
 """Reads from Slurm the partitions that are to be removed: beside the loop, so that a Slurm that does not answer delays no other."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -21,6 +22,8 @@ from slurmruntime.values import faults
 from slurmruntime.values.errors import PeerError
 
 _MOST_AT_ONCE: Final = 8
+_MOST_OF_NAMESPACE: Final = 2
+"""A Slurm that does not answer holds its place for minutes, and anybody may have many such Slurms in a namespace."""
 _SHORTEST_PAUSE_S: Final = 5.0
 """Between two readings of one Slurm: long enough to write what was decided by the first one."""
 _LONGEST_PAUSE_S: Final = 30.0
@@ -57,6 +60,10 @@ class PartitionReadings:
         self._polls: dict[str, _Poll] = {}
         self._requests: asyncio.Queue[ObjectMetadata] = asyncio.Queue()
         self._slots = asyncio.Semaphore(_MOST_AT_ONCE)
+        self._slots_of = defaultdict[str, asyncio.Semaphore](
+            lambda: asyncio.Semaphore(_MOST_OF_NAMESPACE)
+        )
+        """By namespace."""
 
     def last(self, uid: str) -> PartitionReading:
         """Return the last reading of a Controller's Slurm; sure only until another is requested, as something may be written then that changes Slurm."""
@@ -98,7 +105,7 @@ class PartitionReadings:
         poll = self._polls[controller.uid]
         await self._clock.sleep(poll.pause_s)
         names = poll.names
-        async with self._slots:
+        async with self._slots_of[controller.namespace], self._slots:
             began_s = self._clock.monotonic()
             try:
                 async with self._opens(controller.full_name) as slurm:

@@ -11,9 +11,12 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 from typing_extensions import override
 
+from slurmoperator.daemons.partition_readings import PartitionReadings
 from slurmoperator.nodesets.plan.look import Interest
 from slurmoperator.nodesets.views import MOST_SLURMS, WorkerViews
 from slurmoperator.objects.own.slurm_cluster import API_VERSION, KIND, PLURAL
+from slurmruntime.crd.metadata import ObjectMetadata
+from slurmruntime.kube.errors import Unavailable
 from slurmruntime.process.metrics import Metrics
 from tests.make.apiserver import Manifest
 from tests.make.processes import process
@@ -173,6 +176,42 @@ def test_what_a_tenant_changes_wakes_no_node_set_of_others() -> None:
         assert 100 == len(changes)
         assert busy["uid-mine"] >= calm["uid-mine"] + 100
         assert busy["uid-gpu"] <= calm["uid-gpu"] + 2
+
+    run(main)
+
+
+@pytest.mark.attack(
+    "have many Controllers whose Slurms answer nothing, so that nobody else's partitions are read before they may be removed",
+    "of eight readings at once, a namespace has two",
+)
+def test_a_crowd_of_dumb_slurms_keeps_nobody_elses_from_being_read() -> None:
+    async def main(clock: VirtualClock) -> None:
+        asked: list[str] = []
+
+        @asynccontextmanager
+        async def opens(controller: str) -> AsyncIterator[Any]:
+            asked.append(controller)
+            await clock.sleep(120)
+            raise Unavailable("GET", controller, message="no answer")
+            yield
+
+        stop, nothing = asyncio.Event(), frozenset[str]()
+        readings = PartitionReadings(opens, clock=clock, wake=lambda _: None)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(readings.run(stop))
+            for number in range(MANY):
+                name = f"c-{number}"
+                readings.request(ObjectMetadata(name=name, namespace="mallory", uid=name), nothing)
+            await clock.sleep(1)
+            for number in range(6):
+                name = f"site-{number}"
+                readings.request(
+                    ObjectMetadata(name=name, namespace=f"team-{number}", uid=name), nothing
+                )
+            await clock.sleep(1)
+            stop.set()
+        assert ["c-0", "c-1"] == [name.rpartition("/")[2] for name in asked[:2]]
+        assert [f"team-{number}/site-{number}" for number in range(6)] == asked[2:]
 
     run(main)
 
