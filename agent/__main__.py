@@ -33,10 +33,8 @@ _CONNECTIONS = 2
 PODS = ResourceKind(
     path="/api/v1/pods",
     read=resource.kube_object,
-    key=lambda pod: pod.uid,
-    version=lambda pod: pod.resource_version,
+    identify=lambda pod: (pod.uid, pod.resource_version, f"{pod.namespace}/{pod.name}"),
     called="pod",
-    name=lambda pod: f"{pod.namespace}/{pod.name}",
 )
 """Pods, by uid; of their specs, only the scheduler name is used."""
 

@@ -43,20 +43,16 @@ def bound_pod(body: Json) -> pods.BoundPod:
 PODS = ResourceKind(
     path="/api/v1/pods",
     read=pod,
-    key=lambda p: p.uid,
-    version=lambda p: p.resource_version,
+    identify=lambda p: (p.uid, p.resource_version, p.full_name),
     called="pod",
     api_kind="Pod",
-    name=lambda p: p.full_name,
 )
 """Whole pods, by uid; the reflector selects `spec.schedulerName=slurm-bridge-scheduler`."""
 BOUND_PODS = ResourceKind(
     path="/api/v1/pods",
     read=bound_pod,
-    key=lambda p: p.uid,
-    version=lambda p: p.resource_version,
+    identify=lambda p: (p.uid, p.resource_version, f"{p.namespace}/{p.name}"),
     called="other_pod",
-    name=lambda p: f"{p.namespace}/{p.name}",
 )
 """Bound pods, reduced to what the accounting of nodes needs, by uid.
 

@@ -12,10 +12,6 @@ def _nothing() -> None:
     pass
 
 
-def _itself(pid: int) -> int:
-    return pid
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """One process of the sandbox, as values; `sandbox.process` runs it."""
@@ -39,10 +35,6 @@ class Part:
     """Run when it answers for the first time: set-up for the sandbox, such as nodes."""
     data: tuple[Path, ...] = ()
     """The folders that `--wipe` empties."""
-    main_pid: Callable[[int], int] = _itself
-    """The process that signals go to, given the one that was started."""
-    freeze: Callable[[bool], None] | None = None
-    """Suspends (True) or continues all its processes; None: SIGSTOP and SIGCONT do."""
     leaves_by: signal.Signals = signal.SIGKILL
     """The signal that ends it when the whole sandbox goes down: its data is not needed then."""
     restarts: bool = False
@@ -50,3 +42,14 @@ class Part:
     start_timeout_s: float = 60
     stop_timeout_s: float = 10
     advice: str = "see the log for the cause; 'slurm-bridge sandbox status' shows the other parts"
+
+    def main_pid(self, pid: int) -> int:
+        """Return the process that signals go to, given the one that was started."""
+        return pid
+
+    def freeze(self) -> bool:
+        """Suspend all its processes; return False if SIGSTOP has to do that."""
+        return False
+
+    def thaw(self) -> None:
+        """Undo `freeze`; SIGCONT follows."""

@@ -123,9 +123,7 @@ class Process:
         """
         if self._popen is None or self.pid is None:
             return
-        if self.part.freeze is not None:
-            self.part.freeze(True)  # noqa: FBT003  # a part's hook takes a value
-        else:
+        if not self.part.freeze():
             self._popen.send_signal(signal.SIGSTOP)
             os.waitid(os.P_PID, self._popen.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         self.state = State.PAUSED
@@ -156,8 +154,8 @@ class Process:
                 os.kill(main, number)
 
     def _go_on(self) -> None:
-        if self.part.freeze is not None and self.state is State.PAUSED:
-            self.part.freeze(False)  # noqa: FBT003  # as above
+        if self.state is State.PAUSED:
+            self.part.thaw()
         if self._popen is not None:
             self._popen.send_signal(signal.SIGCONT)
 

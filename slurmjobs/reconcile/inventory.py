@@ -85,8 +85,7 @@ def _read_config_map(body: Json) -> _ConfigMap:
 _NODES: Final = ResourceKind(
     path=paths.collection("v1", "nodes"),
     read=_read_node,
-    key=lambda node: node.name,
-    version=lambda node: node.resource_version,
+    identify=lambda node: (node.name, node.resource_version, node.name),
 )
 
 
@@ -102,8 +101,7 @@ class NodeInventory:
         configs = ResourceKind(
             path=paths.collection("v1", "configmaps", NAMESPACE),
             read=_read_config_map,
-            key=lambda config_map: config_map.metadata.name,
-            version=lambda config_map: config_map.metadata.resource_version,
+            identify=lambda it: (it.metadata.name, it.metadata.resource_version, it.metadata.name),
         )
         self._nodes: Cache[InventoryNode] = Cache(_NODES, program.set_aside)
         self._configs: Cache[_ConfigMap] = Cache(configs, program.set_aside)

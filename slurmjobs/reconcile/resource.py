@@ -31,9 +31,7 @@ def kind_of(resource: JobResource) -> ResourceKind[SlurmJobObject]:
     return ResourceKind(
         path=paths.collection(resource.api_version, resource.plural),
         read=partial(read, resource),
-        key=lambda job: job.metadata.uid,
-        version=lambda job: job.metadata.resource_version,
-        name=lambda job: job.full_name,
+        identify=lambda job: (job.metadata.uid, job.metadata.resource_version, job.full_name),
     )
 
 

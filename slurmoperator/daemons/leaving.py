@@ -198,8 +198,7 @@ async def _neighbours(client: KubeClient, namespace: str) -> list[Neighbour]:
         resource_kind = ResourceKind(
             path=paths.collection(API_VERSION, plural),
             read=partial(_read, kind),
-            key=lambda neighbour: neighbour.name,
-            version=lambda _: "",
+            identify=lambda neighbour: (neighbour.name, "", neighbour.name),
         )
         neighbours += await lists.listing(client, resource_kind, namespace=namespace)
     return neighbours

@@ -209,7 +209,7 @@ class Cache(Generic[T]):
             self._set_aside.settled(self.kind.called, self._name(key, cached))
 
     def _name(self, key: str, cached: T | None) -> str:
-        return self.kind.name(cached) if self.kind.name and cached is not None else key
+        return key if cached is None else self.kind.name(cached)
 
 
 class Share(Generic[T]):

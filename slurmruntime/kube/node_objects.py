@@ -55,8 +55,7 @@ def node(body: Json) -> nodes.KubeNodeFacts:
 NODES = ResourceKind(
     path="/api/v1/nodes",
     read=node,
-    key=lambda n: n.name,
-    version=lambda n: n.resource_version,
+    identify=lambda n: (n.name, n.resource_version, n.name),
     called="node",
     api_kind="Node",
 )

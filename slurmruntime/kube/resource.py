@@ -39,15 +39,24 @@ class ResourceKind(Generic[T]):
 
     path: str
     read: Callable[[Json], T]
-    key: Callable[[T], str]
-    version: Callable[[T], str]
-    """Return the object's resourceVersion: opaque, compared for equality only."""
+    identify: Callable[[T], tuple[str, str, str]]
+    """Return an object's key in caches, its resourceVersion, and its name for people."""
     called: oddities.Kind = "object"
     """Name of the kind in logs and metrics about objects that are set aside."""
     api_kind: str = ""
     """`Pod` or `Node` if Events may report an object that is set aside; else ""."""
-    name: Callable[[T], str] | None = None
-    """Return a name for people; None: use the key."""
+
+    def key(self, listed: T) -> str:
+        """Return an object's key in caches: its uid, or its name."""
+        return self.identify(listed)[0]
+
+    def version(self, listed: T) -> str:
+        """Return an object's resourceVersion: opaque, compared for equality only."""
+        return self.identify(listed)[1]
+
+    def name(self, listed: T) -> str:
+        """Return an object's name for people."""
+        return self.identify(listed)[2]
 
 
 class OwnObject(Protocol):
@@ -74,12 +83,15 @@ def own_kind(
     return ResourceKind(
         path=path,
         read=lambda body: decoded(decoder, kind, body),
-        key=lambda own: own.metadata.uid,
-        version=lambda own: own.metadata.resource_version,
+        identify=lambda own: identity_of(own.metadata),
         called=called,
         api_kind=api_kind,
-        name=lambda own: own.metadata.full_name,
     )
+
+
+def identity_of(metadata: "ObjectMetadata") -> tuple[str, str, str]:
+    """Return what identifies an object of our own, by uid; see `ResourceKind.identify`."""
+    return metadata.uid, metadata.resource_version, metadata.full_name
 
 
 class Change(enum.Enum):

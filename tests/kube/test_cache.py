@@ -24,7 +24,7 @@ def read(_: Json) -> Thing:
     raise NotImplementedError
 
 
-THINGS = ResourceKind(path="/things", read=read, key=lambda t: t.key, version=lambda t: t.version)
+THINGS = ResourceKind(path="/things", read=read, identify=lambda t: (t.key, t.version, t.key))
 FIRST, SECOND, THIRD = (Thing("a", version) for version in ("17", "9", "x"))
 
 

@@ -35,7 +35,7 @@ async def test_others_have_their_turn_while_a_page_is_decoded(
             await asyncio.sleep(0)
             decoded_at_once.append(0)
 
-    kind = ResourceKind(path="/p", read=read, key=lambda o: o.uid, version=lambda o: "1")
+    kind = ResourceKind(path="/p", read=read, identify=lambda o: (o.uid, "1", o.uid))
     reflector = Reflector(KubeClient.__new__(KubeClient), Cache(kind))
     items = [
         msgspec.Raw(

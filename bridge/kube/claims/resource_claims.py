@@ -201,9 +201,7 @@ def _made_for(meta: meta.Metadata) -> tuple[str, str]:
 CLAIMS = ResourceKind(
     path=paths.collection(API, "resourceclaims"),
     read=for_cache,
-    key=lambda c: c.uid,
-    version=lambda c: c.resource_version,
-    name=lambda c: f"{c.namespace}/{c.name}",
+    identify=lambda c: (c.uid, c.resource_version, f"{c.namespace}/{c.name}"),
 )
 """All claims, by uid: their devices are taken. Their requests are stored only while they wait."""
 
@@ -211,8 +209,7 @@ CLAIMS = ResourceKind(
 CLASSES = ResourceKind(
     path=paths.collection(API, "deviceclasses"),
     read=device_class,
-    key=lambda c: c.name,
-    version=lambda c: c.resource_version,
+    identify=lambda c: (c.name, c.resource_version, c.name),
 )
 
 

@@ -74,8 +74,7 @@ def resource_slice(body: Json) -> ResourceSlice:
 SLICES = ResourceKind(
     path=paths.collection(API, "resourceslices"),
     read=resource_slice,
-    key=lambda s: s.name,
-    version=lambda s: s.resource_version,
+    identify=lambda s: (s.name, s.resource_version, s.name),
 )
 
 

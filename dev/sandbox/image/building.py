@@ -3,7 +3,7 @@
 import json
 import resource
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -47,7 +47,6 @@ class Builder:
     asset: Asset
     folder: Path
     """The folder for everything that it writes, not on an overlay; the caller removes it."""
-    say: Callable[[str], None]
     tree: Path = TREE
     """The folder of the Dockerfile and of the files that it copies."""
 
@@ -116,7 +115,7 @@ class Builder:
     def _echo_steps(self, lines: Iterable[str]) -> Iterator[str]:
         for line in lines:
             if "STEP " in line:
-                self.say(line.strip())
+                say_step(line.strip())
             yield line.rstrip()
 
     def _prepare(self) -> dict[str, str]:

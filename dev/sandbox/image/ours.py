@@ -11,7 +11,7 @@ from sandbox import assets
 from sandbox.assets import AssetName, cache, settings
 from sandbox.errors import SandboxError
 from sandbox.image import base, pip
-from sandbox.image.building import TREE, Builder, Target, say_step
+from sandbox.image.building import TREE, Builder, Target
 from sandbox.realnodes import images
 
 STAGES = {"slurm-bridge": "bridge", "slurm-exporter": "exporter"}
@@ -52,7 +52,7 @@ def build(
     folder = Path(tempfile.mkdtemp(prefix="image.tmp.", dir=place))
     try:
         secrets = pip.secrets(pip.configured(), folder)
-        builder = Builder(asset=programs[AssetName.BUILDAH], folder=folder, say=say_step, tree=tree)
+        builder = Builder(asset=programs[AssetName.BUILDAH], folder=folder, tree=tree)
         on = public_base or f"docker-archive:{_create_base(programs[AssetName.PYTHON], folder)}"
         for target in targets:
             builder.build(target, on, secrets)

@@ -19,7 +19,7 @@ from sandbox.assets.settings import DebianSettings
 from sandbox.errors import SandboxError
 from sandbox.image import bake, debian, layout
 from sandbox.image.bake import BakeTarget
-from sandbox.image.building import TREE, Builder, Target, say_step
+from sandbox.image.building import TREE, Builder, Target
 from sandbox.realnodes import images
 from sandbox.words import plainly
 from slurmruntime.process.clock import SystemClock
@@ -97,7 +97,7 @@ def build(
         buildah = assets.resolve(AssetName.BUILDAH, report=report)
         folder = Path(tempfile.mkdtemp(prefix="image.tmp.", dir=configured.cache))
         try:
-            builder = Builder(asset=buildah, folder=folder, say=say_step)
+            builder = Builder(asset=buildah, folder=folder)
             bases = {
                 name: _base(name, public_base, builder, configured.debian, Teller("debian", report))
                 for name in {target.arguments[_BASE_ARGUMENT] for target in targets}

@@ -4,10 +4,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+
+from typing_extensions import override
 
 from sandbox import identity, kubeconfig, kubernetes, pki
 from sandbox.api import Api
@@ -133,6 +136,25 @@ def parts(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NodePart(Part):
+    layout: Layout
+    group: str
+
+    @override
+    def main_pid(self, pid: int) -> int:
+        return init_of(pid)
+
+    @override
+    def freeze(self) -> bool:
+        cgroups.freeze(self.layout, self.group, frozen=True)
+        return True
+
+    @override
+    def thaw(self) -> None:
+        cgroups.freeze(self.layout, self.group, frozen=False)
+
+
 def _relay(instance: Instance, network: Network) -> Part:
     port = instance.ports["apiserver"]
     ports = (port, instance.ports["slurmctld"])[: 1 + instance.options.hybrid]
@@ -160,7 +182,9 @@ def _box(
 ) -> Part:
     name = instance.options.real_node_names[index]
     group = group_of(network, name)
-    return Part(
+    return _NodePart(
+        layout=layout,
+        group=group,
         name=name,
         argv=("/bin/sh", str(_HERE / "box.sh")),
         env={
@@ -182,8 +206,6 @@ def _box(
         needs=(RELAY, "controller-manager"),
         prepare=partial(_reset_groups, layout, group),
         once_up=partial(_hand_to_slurm, instance, name),
-        main_pid=init_of,
-        freeze=_freezer(layout, group),
         data=(home(instance, name) / "upper", home(instance, name) / "disk"),
         start_timeout_s=120,
         advice=f"{home(instance, name)}/disk/log has the logs of its kubelet and containerd",
@@ -202,10 +224,6 @@ def init_of(pid: int) -> int:
     except (FileNotFoundError, ProcessLookupError):
         return pid
     return int(children[0]) if children else pid
-
-
-def _freezer(layout: Layout, group: str) -> Callable[[bool], None]:
-    return lambda frozen: cgroups.freeze(layout, group, frozen=frozen)
 
 
 def _reset_groups(layout: Layout, group: str) -> None:

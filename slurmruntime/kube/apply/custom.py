@@ -13,7 +13,7 @@ from slurmruntime.crd.metadata import ObjectMetadata
 from slurmruntime.kube import paths
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import JSON_PATCH, KubeClient
-from slurmruntime.kube.resource import Json, OwnObject, ResourceKind, malformed
+from slurmruntime.kube.resource import Json, OwnObject, ResourceKind, identity_of, malformed
 from slurmruntime.model import json_patch
 from slurmruntime.model.json_patch import Operation
 
@@ -76,9 +76,7 @@ class CustomKind(Generic[O, S]):
         return ResourceKind(
             path=paths.collection(self.api_version, self.plural),
             read=self.read,
-            key=lambda watched: watched.metadata.uid,
-            version=lambda watched: watched.metadata.resource_version,
-            name=lambda watched: watched.metadata.full_name,
+            identify=lambda watched: identity_of(watched.metadata),
         )
 
     def read(self, body: Json) -> CustomObject[O, S]:

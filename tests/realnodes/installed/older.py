@@ -66,7 +66,7 @@ def image(tree: Path, folder: Path) -> Path:
         mounts = {secrets["pip.conf"]: "/etc/pip.conf"}
         if "ca.crt" in secrets:
             mounts[secrets["ca.crt"]] = pip.INSIDE
-        builder = Builder(asset=found[AssetName.BUILDAH], folder=work, say=print, tree=tree)
+        builder = Builder(asset=found[AssetName.BUILDAH], folder=work, tree=tree)
         on = f"docker-archive:{_base(found[AssetName.PYTHON], work)}"
         builder.build(target, on, {}, mounts)
     finally:
