@@ -13,6 +13,8 @@ SLURM = {
     "pings": [],
     "errors": [],
 }
+LONGEST_LIST = ",".join(["node-0"] * 8500)
+"""Nodes that one waiting job may exclude, as Slurm 26.05.5 takes and lists it."""
 
 
 @asynccontextmanager

@@ -10,9 +10,8 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -25,17 +24,20 @@ from slurmruntime.process.metrics import Metrics
 from tests.attacks import attack
 from tests.make.certificates import Authority
 from tests.make.peers import Connection, connection, serving, talk
+from tests.make.rude_clients import (
+    CHUNKED,
+    SMALL_BUFFER,
+    WITHOUT_END,
+    deaf,
+    stubborn,
+    taken_bytes,
+)
 from tests.servers import wait_until
 from tests.webhook.recordings import recorded
 from tests.webhook.running import Webhook, running_webhook
 
 LITTLE = 24 * 2**20
 """What all of it together may cost."""
-SMALL_BUFFER = 4096
-CHUNKED = (
-    b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-    b"Transfer-Encoding: chunked\r\n\r\n"
-)
 
 
 @pytest.fixture(scope="module")
@@ -49,32 +51,6 @@ def resident_bytes(webhook: Webhook) -> int:
     status = Path(f"/proc/{webhook.pid}/status").read_text()
     (line,) = (line for line in status.splitlines() if line.startswith("VmRSS:"))
     return int(line.split()[1]) * 1024
-
-
-@contextmanager
-def stubborn(webhook: Webhook, url: str) -> Iterator[socket.socket]:
-    """A connection whose own end takes next to nothing, by TLS if the URL says so."""
-    where = urlsplit(url)
-    with socket.socket() as plain:
-        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_BUFFER)
-        plain.settimeout(10)
-        plain.connect((where.hostname, where.port))
-        if where.scheme == "http":
-            yield plain
-            return
-        context = ssl.create_default_context(cadata=webhook.authority.certificate.decode())
-        with context.wrap_socket(plain, server_hostname="127.0.0.1") as wrapped:
-            yield wrapped
-
-
-def taken_bytes(peer: socket.socket, piece: bytes, most: int) -> int:
-    """Send a piece again and again until the other side closes or takes no more; return how much it took."""
-    taken = 0
-    with contextlib.suppress(OSError):
-        while taken < most:
-            peer.sendall(piece)
-            taken += len(piece)
-    return taken
 
 
 @pytest.mark.parametrize(
@@ -103,7 +79,7 @@ def test_requests_far_ahead_of_their_responses_cost_little(
     many = f"GET {path} HTTP/1.1\r\n\r\n".encode() * 1000
     with ExitStack() as stack:
         for _ in range(30):
-            peer = stack.enter_context(stubborn(running, getattr(running, port)))
+            peer = stack.enter_context(stubborn(getattr(running, port), running.trusting))
             peer.settimeout(0.5)
             taken_bytes(peer, many, 20 * 2**20)
         assert running.review("/mutate", recorded("pod"))["allowed"]
@@ -118,35 +94,31 @@ def test_requests_far_ahead_of_their_responses_cost_little(
             "trailers",
             "end a body, and send trailers without an end",
             "what belongs to no body counts like a head: 64 KiB",
-            b"0\r\n",
-            b"X-A: " + b"b" * 100_000 + b"\r\n",
+            *WITHOUT_END["trailers"],
         ),
         attack(
             "one trailer",
             "send one trailer that never ends, which no parser hands on",
             "what belongs to no body counts like a head: 64 KiB",
-            b"0\r\nX-A: ",
-            b"b" * 100_000,
+            *WITHOUT_END["one trailer"],
         ),
         attack(
             "chunks",
             "send a body in chunks of one byte, so that other requests wait while these are read one by one",
             "the sizes of chunks count like a head: 64 KiB, so 13 000 such chunks",
-            b"",
-            b"1\r\nx\r\n" * 16_000,
+            *WITHOUT_END["chunks"],
         ),
         attack(
             "extension",
             "hide hundreds of megabytes in the extension of a chunk, which belongs to no body",
             "it counts like a head: 64 KiB",
-            b"1;",
-            b"a" * 100_000,
+            *WITHOUT_END["extension"],
         ),
     ],
 )
 def test_what_belongs_to_no_body_is_bounded(running: Webhook, begin: bytes, piece: bytes) -> None:
     before = resident_bytes(running)
-    with stubborn(running, running.url) as peer:
+    with stubborn(running.url, running.trusting) as peer:
         peer.sendall(CHUNKED + begin)
         began = time.monotonic()
         taken = taken_bytes(peer, piece, 100 * 2**20)
@@ -178,16 +150,6 @@ async def ask_and_take_nothing(address: tuple[str, int], stack: ExitStack) -> No
     for _ in range(2):
         peer.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
         await asyncio.sleep(0.02)
-
-
-@contextmanager
-def deaf(address: tuple[str, int]) -> Iterator[socket.socket]:
-    """A connection whose own end takes next to nothing."""
-    with socket.socket() as sock:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_BUFFER)
-        sock.settimeout(10)
-        sock.connect(address)
-        yield sock
 
 
 def live(address: tuple[str, int]) -> int:

@@ -5,15 +5,15 @@ Against the webhook as a process of its own; the extender is served by the same 
 
 import contextlib
 import socket
-import ssl
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from slurmruntime.process import serve
+from tests.make.rude_clients import connected, head
 from tests.webhook.recordings import recorded
 from tests.webhook.running import Webhook, running_webhook
 
@@ -31,24 +31,6 @@ def resident_bytes(webhook: Webhook) -> int:
     status = Path(f"/proc/{webhook.pid}/status").read_text()
     (line,) = (line for line in status.splitlines() if line.startswith("VmRSS:"))
     return int(line.split()[1]) * 1024
-
-
-@contextmanager
-def connected(webhook: Webhook) -> Iterator[socket.socket]:
-    context = ssl.create_default_context(cadata=webhook.authority.certificate.decode())
-    where = urlsplit(webhook.url)
-    with (
-        socket.create_connection((where.hostname, where.port), timeout=30) as plain,
-        context.wrap_socket(plain, server_hostname="127.0.0.1") as connection,
-    ):
-        yield connection
-
-
-def head(length: int) -> bytes:
-    return (
-        f"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {length}\r\n\r\n"
-    ).encode()
 
 
 def still_works(webhook: Webhook) -> bool:
@@ -79,7 +61,7 @@ def test_many_halves_of_long_bodies_hold_no_more_than_all_may(flooded: Webhook) 
     refused = 0
     with ExitStack() as stack:
         for _ in range(30):
-            connection = stack.enter_context(connected(flooded))
+            connection = stack.enter_context(connected(flooded.url, flooded.trusting))
             with contextlib.suppress(OSError):  # cut off in the middle
                 connection.sendall(head(serve.BODY_LIMIT_BYTES) + b"x" * half)
             connection.settimeout(0.2)
@@ -98,7 +80,7 @@ def test_heads_without_end_and_silence_cost_next_to_nothing(flooded: Webhook) ->
     before = resident_bytes(flooded)
     with ExitStack() as stack:
         for number in range(200):
-            connection = stack.enter_context(connected(flooded))
+            connection = stack.enter_context(connected(flooded.url, flooded.trusting))
             if number % 2:
                 with contextlib.suppress(OSError):
                     connection.sendall(b"POST /mutate HTTP/1.1\r\n" + b"X-A: b\r\n" * 20_000)
@@ -120,7 +102,7 @@ def test_heads_of_very_many_connections_cost_little_together(flooded: Webhook) -
     with ExitStack() as stack:
         for _ in range(1000):
             with contextlib.suppress(OSError):  # cut off by those that came after
-                connection = stack.enter_context(connected(flooded))
+                connection = stack.enter_context(connected(flooded.url, flooded.trusting))
                 connection.sendall(b"POST /" + b"a" * 60_000)
         assert still_works(flooded)
         assert resident_bytes(flooded) - before < LITTLE
@@ -159,7 +141,7 @@ def test_handshakes_that_never_begin_cost_little_together(flooded: Webhook) -> N
     ids=["both lengths", "two lengths", "negative", "space", "absolute", "bytes"],
 )
 def test_odd_heads_are_answered_or_cut(flooded: Webhook, sent: bytes) -> None:
-    with connected(flooded) as connection:
+    with connected(flooded.url, flooded.trusting) as connection:
         connection.sendall(sent)
         try:
             status = connection.recv(64).split(b" ")

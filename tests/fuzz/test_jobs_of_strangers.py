@@ -9,10 +9,8 @@ import pytest
 
 from bridge.slurm import queue
 from slurmclient.errors import Malformed
-from tests.fuzz.long_answers import slurmrestd
+from tests.fuzz.long_answers import LONGEST_LIST, slurmrestd
 
-LONGEST_LIST = ",".join(["node-0"] * 8500)
-"""Nodes that one waiting job may exclude, as Slurm 26.05.5 takes and lists it."""
 MEMORY = 96 * 2**20
 
 

@@ -42,6 +42,11 @@ class Webhook:
     pid: int
 
     @property
+    def trusting(self) -> ssl.SSLContext:
+        """For connections of one's own."""
+        return ssl.create_default_context(cadata=self.authority.certificate.decode())
+
+    @property
     def log(self) -> str:
         """What it has said so far."""
         return (self.folder / "log").read_text()

@@ -3,7 +3,6 @@
 Against the webhook as a process of its own, with TLS.
 """
 
-import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.attacks import attack
+from tests.make.dear_scripts import DEAREST, directives, slurm_job
 from tests.webhook.recordings import recorded
 from tests.webhook.running import Webhook, running_webhook
 
@@ -31,22 +31,6 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Webhook]:
         yield webhook
 
 
-def slurm_job(script: str, *, name: str = "train") -> bytes:
-    """A review of a new SlurmJob."""
-    metadata = {"name": name, "namespace": "lab", "uid": "u"}
-    request = {
-        "uid": "1",
-        "kind": {"group": "slurm-bridge.dev", "version": "v1alpha1", "kind": "SlurmJob"},
-        "operation": "CREATE",
-        "namespace": "lab",
-        "userInfo": {"username": "mallory", "groups": []},
-        "object": {"metadata": metadata, "spec": {"script": script}},
-    }
-    return json.dumps(
-        {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-    ).encode()
-
-
 def peak_bytes(webhook: Webhook) -> int:
     status = Path(f"/proc/{webhook.pid}/status").read_text()
     (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
@@ -56,10 +40,6 @@ def peak_bytes(webhook: Webhook) -> int:
 def message(response: dict[str, Any]) -> str:
     text: str = response["status"]["message"]
     return text
-
-
-def directives(*options: str) -> str:
-    return "#!/bin/sh\n" + "".join(f"#SBATCH {option}\n" for option in options) + "true\n"
 
 
 @pytest.mark.parametrize(
@@ -115,7 +95,7 @@ def test_a_script_that_stands_for_very_much_is_refused_with_its_line(
     "one thread of their own, for which they wait 2 s at most; pods are reviewed beside it",
 )
 def test_a_flood_of_dear_scripts_lets_pods_pass(serving: Webhook) -> None:
-    dear = slurm_job(directives(f"-w n[1-16384] -x n[{'1,' * 8000}1]"))
+    dear = slurm_job(DEAREST)
     serving.review("/mutate", recorded("pod"))
     with ThreadPoolExecutor(96) as crowd:
         answers = [crowd.submit(serving.review, "/validate", dear) for _ in range(300)]
