@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := agent bridge webhook extender controllers leader slurmjobs slurmoperator slurmcli slurmruntime dev client exporter deploy docs tests
 
-.PHONY: venv demo demo-operator test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check audit soak soak-jobs soak-devices soak-operator fuzz bench bench-table bench-scale figures fmt docs site manifests lock image slurm-images release release-notes clean
+.PHONY: venv demo demo-operator test test-fast coverage test-long test-real test-e2e test-e2e-sets test-releases check audit soak soak-jobs soak-devices soak-operator soak-hostile soak-long fuzz bench bench-table bench-scale figures fmt docs site manifests lock image slurm-images release release-notes clean
 
 venv: .venv/ready
 
@@ -93,6 +93,14 @@ soak-devices: venv
 # Random histories of a Slurm of pods (docs/reliability.md); needs root, goes on where it ended: make soak-operator SOAK_ARGS="--minutes 60"
 soak-operator: venv
 	$(BIN)/python -m tests.soak.operator $(SOAK_ARGS)
+
+# Honest pods beside hostile tenants, connections, Slurm users and a hostile Slurm, for an hour (docs/reliability.md); needs root:
+# make soak-hostile SOAK_ARGS="--minutes 10"; soak-long takes eight hours
+soak-hostile: venv
+	$(BIN)/python -m tests.soak.hostile $(SOAK_ARGS)
+
+soak-long: venv
+	$(BIN)/python -m tests.soak.hostile --minutes 480 $(SOAK_ARGS)
 
 # Look for inputs that break a reader of others' text, for an hour (docs/development.md): make fuzz FUZZ_ARGS="--minutes 5"
 fuzz: venv

@@ -9,6 +9,7 @@ from typing import Any
 
 from benchmarks import columns
 from slurmruntime.process.clock import SystemClock
+from tests.soak.hostile import page
 
 KEPT = Path(".soak")
 PAGE = Path("docs/reliability.md")
@@ -170,9 +171,11 @@ _TELLS: Mapping[str, Callable[[Mapping[str, Any]], Sequence[str]]] = {
     "slurm-jobs": _slurm_jobs,
     "devices": _devices,
     "operator": _operator,
+    "hostile": page.section,
 }
 _WRITERS: Mapping[str, str] = {
     "slurm-jobs": "make soak-jobs",
     "devices": "make soak-devices",
     "operator": "make soak-operator",
+    "hostile": "make soak-hostile",
 }

@@ -1,0 +1,100 @@
+"""The hostile, each actor as a process of its own: whoever measures must not wait for them.
+
+An actor goes through its attacks in ever new order, one burst after the other, until told to stop. A burst that fails has
+met a bound of ours or of the API server's; it is counted, and its last words are kept.
+"""
+
+import contextlib
+import multiprocessing
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from multiprocessing.synchronize import Event
+from queue import Empty
+from typing import TYPE_CHECKING
+
+from tests.soak.hostile import neighbours, slurm_users, tenants
+from tests.soak.hostile.figures import Burst
+from tests.soak.hostile.grounds import Grounds, Site
+
+if TYPE_CHECKING:
+    from multiprocessing.queues import Queue
+
+Attacks = Mapping[str, Callable[[], None]]
+"""Bursts by what a person calls them; each lasts some seconds, and leaves nothing."""
+ACTORS: Mapping[str, Callable[[Grounds], Attacks]] = {
+    "a tenant": tenants.attacks,
+    "a neighbour on the network": neighbours.attacks,
+    "a Slurm user": slurm_users.attacks,
+}
+_PAUSES_S = (0.5, 2.0)
+_ENDS_WITHIN_S = 120.0
+_LONGEST_WORDS = 200
+
+
+class Crowd:
+    """All actors, at work."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._context = context
+        self._stop = context.Event()
+        self._sent: Queue[Burst] = context.Queue()
+        self._bursts: list[Burst] = []
+
+    @contextmanager
+    def at_work(self, site: Site, seed: int) -> Iterator[None]:
+        """Let them go on until the end of the block.
+
+        Args:
+            site: where.
+            seed: of all that is drawn.
+        """
+        processes = [
+            self._context.Process(
+                target=_act, args=(actor, site, seed, self._stop, self._sent), daemon=True
+            )
+            for actor in ACTORS
+        ]
+        for process in processes:
+            process.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            end_s = time.monotonic() + _ENDS_WITHIN_S
+            while any(process.is_alive() for process in processes) and time.monotonic() < end_s:
+                self.bursts()  # a queue that nobody reads keeps its writer
+                time.sleep(0.2)
+            for process in processes:
+                process.terminate()
+
+    def bursts(self) -> Sequence[Burst]:
+        """Those that are over."""
+        with contextlib.suppress(Empty):
+            while True:
+                self._bursts.append(self._sent.get_nowait())
+        return self._bursts
+
+
+def _act(actor: str, site: Site, seed: int, stop: Event, sent: "Queue[Burst]") -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who measures ends us
+    dice = random.Random(f"{seed} {actor}")  # noqa: S311  # seeded: the same draws come again
+    parent = multiprocessing.parent_process()
+    attacks = ACTORS[actor](Grounds(site, dice))
+    while True:
+        for what in dice.sample(tuple(attacks), len(attacks)):
+            if stop.wait(dice.uniform(*_PAUSES_S)) or not (parent and parent.is_alive()):
+                return
+            sent.put(_burst(actor, what, attacks[what]))
+
+
+def _burst(actor: str, what: str, attack: Callable[[], None]) -> Burst:
+    began_s, failure = time.monotonic(), ""
+    try:
+        attack()
+    except Exception as error:  # noqa: BLE001  # whatever it met, the next attack comes
+        failure = f"{type(error).__name__}: {error}"[:_LONGEST_WORDS]
+    return Burst(actor, what, began_s, time.monotonic(), failure)
