@@ -11,7 +11,7 @@ import asyncio
 import ssl
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
@@ -58,8 +58,8 @@ class FaultBench:
 
 
 @contextmanager
-def fault_bench(sandbox: Sandbox) -> Iterator[FaultBench]:
-    """Lead the services through proxies, and back in the end."""
+def fault_bench(sandbox: Sandbox, peers: Sequence[str] = PEERS) -> Iterator[FaultBench]:
+    """Lead the services through the proxies before these peers, and back in the end."""
     ready, stop = threading.Event(), threading.Event()
     links: dict[tuple[str, str], Proxy] = {}
     thread = threading.Thread(target=lambda: uvloop.run(_serve(sandbox, links, ready, stop)))
@@ -68,7 +68,7 @@ def fault_bench(sandbox: Sandbox) -> Iterator[FaultBench]:
         if not ready.wait(_START_TIMEOUT_S):
             raise TimeoutError("the proxies did not start")
         services = sandbox.instance.options.slurm_services
-        sandbox.detour({s: {peer: links[s, peer].port for peer in PEERS} for s in services})
+        sandbox.detour({s: {peer: links[s, peer].port for peer in peers} for s in services})
         try:
             yield FaultBench(sandbox, links)
         finally:

@@ -3,7 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tests.soak.hostile.figures import ALONE, BESIDE
+
 Row = Mapping[str, Any]
+HONEST, ANSWERED, PLAIN = "honest", "honest, until CREATE is answered", "not Slurm's"
+"""Whose times are told."""
 
 
 def section(run: Row) -> Sequence[str]:
@@ -49,10 +53,24 @@ def summary(run: Row) -> Sequence[str]:
         for goal in run["goals"]
     ]
     lines += [f"BROKEN  {breach}" for breach in run["breaches"]]
+    lines.append(_machines_share(run))
     return [
         *lines,
         f"{len(missed)} of {len(run['goals'])} goals missed" if missed else "all goals reached",
     ]
+
+
+def _machines_share(run: Row) -> str:
+    """How much of all that is not ours: other pods wait longer as well, and so does a process that does nothing."""
+    plain = {stretch: spread for who, stretch, _, spread in run["times"] if who == PLAIN}
+    alone, beside = plain.get(ALONE), plain.get(BESIDE)
+    share = (
+        f"{beside['p99_s'] / alone['p99_s']:.1f} times as long" if alone and beside else "nowhere"
+    )
+    return (
+        f"meanwhile, 99 % of pods that are not Slurm's were bound after {share},"
+        f" and a process that only waits was late by up to {1000 * run['idle_s']:.0f} ms (load {run['load']:.1f})"
+    )
 
 
 def _goal(goal: Row) -> str:

@@ -128,6 +128,7 @@ def test_each_goal_is_missed_beyond_its_figure() -> None:
 
 def test_the_page_and_the_summary_tell_what_was_missed() -> None:
     goal = Goal(name="p99", value=3, most=2)
+    quick = {"p50_s": 0.1, "p99_s": 0.2, "longest_s": 0.3}
     run = {
         "minutes": 60,
         "rate": 5,
@@ -137,7 +138,11 @@ def test_the_page_and_the_summary_tell_what_was_missed() -> None:
         "cores": 2,
         "load": 3.0,
         "goals": [{**asdict(goal), "is_reached": goal.is_reached}],
-        "times": [("honest", ALONE, 10, {"p50_s": 0.1, "p99_s": 0.2, "longest_s": 0.3})],
+        "times": [
+            (page.HONEST, ALONE, 10, quick),
+            (page.PLAIN, ALONE, 10, quick),
+            (page.PLAIN, BESIDE, 10, {**quick, "p99_s": 0.3}),
+        ],
         "accounts": [asdict(summed(reading(150), reading(300)))],
         "attacks": [],
         "wrong": [("half a JSON document", 3)],
@@ -148,9 +153,11 @@ def test_the_page_and_the_summary_tell_what_was_missed() -> None:
     assert "| p99 | 3 | 2 | **missed** |" in told
     assert "| honest, alone | 10 | 0.10 s | 0.20 s | 0.30 s |" in told
     assert "| half a JSON document | 3 |" in told
-    assert ["MISSED  p99: 3  (at most 2)", "BROKEN  a pod is gone", "1 of 1 goals missed"] == [
-        *page.summary(run)
-    ]
+    missed, broken, share, verdict = page.summary(run)
+    assert "MISSED  p99: 3  (at most 2)" == missed
+    assert "BROKEN  a pod is gone" == broken
+    assert "bound after 1.5 times as long" in share
+    assert "1 of 1 goals missed" == verdict
 
 
 @pytest.mark.parametrize(("text", "mib"), [("256Mi", 256), ("1Gi", 1024)])

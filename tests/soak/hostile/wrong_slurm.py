@@ -59,8 +59,8 @@ class WrongSlurm:
                 self._dice.choice(tuple(self._answers)),
                 self._dice.randint(1, _MOST_REQUESTS),
             )
-            method = "GET" if "jobs" in what else ""
-            self._bench.link(service, "slurmrestd").inject(self._answers[what], method, times=times)
+            where = ("GET", "/jobs") if "jobs" in what else ("", "")
+            self._bench.link(service, "slurmrestd").inject(self._answers[what], *where, times=times)
             slow = self._dice.choice((faults.slow(2), faults.LOST_REPLY))
             self._bench.link(service, "slurmctld").inject(slow)
             self.story.append(what)
