@@ -36,7 +36,7 @@ _LONGEST_S = 8.0
 """A history's SlurmJobs are created within so long."""
 _LOOKS_EVERY_S = 1.0
 _SETTLES_WITHIN_S = 240.0
-_RULES = [
+RULES = [
     {
         "name": "batch",
         "match": {"kinds": ["SlurmJob"]},
@@ -45,13 +45,14 @@ _RULES = [
     },
     {"name": "pods", "user": nss.JOB_USER.name},
 ]
+"""Whose jobs SlurmJobs and pods are."""
 _OPTIONS = Options(
     hybrid=True,
     nodes=0,
     accounting=True,
     settings=(
         "slurm_jobs.enabled=true",
-        f"policy.rules={_RULES}",
+        f"policy.rules={RULES}",
     ),
     lease_s=8,
 )

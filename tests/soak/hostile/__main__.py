@@ -12,7 +12,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
@@ -30,7 +30,7 @@ from slurmruntime.kube.client import KubeClient
 from slurmruntime.values import names
 from tests.fault_bench import FaultBench, fault_bench
 from tests.servers import fresh_namespace, running_sandbox
-from tests.soak import report
+from tests.soak import report, slurm_jobs
 from tests.soak.field import Field
 from tests.soak.flood import Flood
 from tests.soak.hostile import figures, page, samples, slurm_users
@@ -42,7 +42,15 @@ from tests.soak.hostile.honest import Honest, Plain
 from tests.soak.hostile.wrong_slurm import WrongSlurm
 from tests.soak.poison import Poison
 
-_OPTIONS = Options(accounting=True, nodes=8, node_cpus=128, node_gpus=0, compute=1, lease_s=8)
+_OPTIONS = Options(
+    accounting=True,
+    nodes=8,
+    node_cpus=128,
+    node_gpus=0,
+    compute=1,
+    settings=(f"policy.rules={slurm_jobs.RULES}",),
+    lease_s=8,
+)
 _HONEST, _PLAIN = "honest", "plain"
 """Namespaces."""
 _WRONG_PEERS = ("slurmrestd", "slurmctld")
@@ -76,7 +84,7 @@ def main(
         invite(sandbox, mallorys)
         run = _Run(bench, mallorys, odd, exported, minutes=minutes, rate=rate, seed=seed)
         idle = sandbox.instance.root / "idle"
-        with run.sampler.sampling(), samples.idle_process(idle):
+        with run.crowd_gathered(), run.sampler.sampling(), samples.idle_process(idle):
             uvloop.run(run.live())
         outcome = run.outcome(idle_s=float((idle.read_text().split() or ["0"])[-1]))
     report.keep("hostile", outcome)
@@ -120,6 +128,12 @@ class _Run:
         self._loads: list[float] = []
         self._most_alive = self._held_back = 0
 
+    def crowd_gathered(self) -> AbstractContextManager[None]:
+        """The hostile, ready to begin."""
+        root, exported = self._sandbox.instance.root, self._exported.url
+        site = Site(root=root, namespace=self._mallorys, exporter=exported, seed=self._seed)
+        return self._crowd.gathered(site)
+
     async def live(self) -> None:
         """Let it all happen, calm down, and compare both worlds."""
         async with (
@@ -146,30 +160,23 @@ class _Run:
             }
             await fields.clear(_SETTLES_WITHIN_S)
             await asyncio.to_thread(self._clear)
+            typer.echo("sacct is asked for every pod that ended")
             await fields.audit()
+            typer.echo("odd objects are looked at, which may take some minutes")
             self._held_back = honest.held_back
             self._breaches = [*fields.tally.breaches, *await asyncio.to_thread(self._left)]
 
     async def _beside(self, honest: Honest, plain: Plain) -> None:
-        site = Site(
-            root=self._sandbox.instance.root,
-            namespace=self._mallorys,
-            exporter=self._exported.url,
-        )
         async with asyncio.TaskGroup() as group:
-            put = group.create_task(asyncio.to_thread(self._put_poison))
-            crowd = self._crowd.at_work(site, self._seed)
-            await asyncio.to_thread(crowd.__enter__)
-            try:
-                await self._stretch(honest, plain, BESIDE, self._beside_s)
-                await put
-                stop = asyncio.Event()
-                storm = group.create_task(self._wrong.go_on(stop))
-                await self._stretch(honest, plain, WRONG, self._wrong_s)
-                stop.set()
-                await storm
-            finally:
-                await asyncio.to_thread(crowd.__exit__, None, None, None)
+            group.create_task(asyncio.to_thread(self._put_poison))
+            self._crowd.begin()
+            await self._stretch(honest, plain, BESIDE, self._beside_s)
+            stop = asyncio.Event()
+            storm = group.create_task(self._wrong.go_on(stop))
+            await self._stretch(honest, plain, WRONG, self._wrong_s)
+            stop.set()
+            await storm
+            await asyncio.to_thread(self._crowd.end)
 
     async def _stretch(self, honest: Honest, plain: Plain, name: str, lasts_s: float) -> None:
         typer.echo(f"{name}: {lasts_s:.0f} s")

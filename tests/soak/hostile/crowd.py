@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
 from queue import Empty
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ ACTORS: Mapping[str, Callable[[Grounds], Attacks]] = {
     "a Slurm user": slurm_users.attacks,
 }
 _PAUSES_S = (0.5, 2.0)
+_LOOKS_EVERY_S = 1.0
 _ENDS_WITHIN_S = 120.0
 _LONGEST_WORDS = 200
 
@@ -40,21 +42,19 @@ class Crowd:
     def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")
         self._context = context
-        self._stop = context.Event()
+        self._go, self._stop = context.Event(), context.Event()
         self._sent: Queue[Burst] = context.Queue()
         self._bursts: list[Burst] = []
+        self._processes: Sequence[BaseProcess] = ()
 
     @contextmanager
-    def at_work(self, site: Site, seed: int) -> Iterator[None]:
-        """Let them go on until the end of the block.
-
-        Args:
-            site: where.
-            seed: of all that is drawn.
-        """
-        processes = [
+    def gathered(self, site: Site) -> Iterator[None]:
+        """Have them there, ready to begin, until the end of the block: a process takes its time to start."""
+        self._processes = processes = [
             self._context.Process(
-                target=_act, args=(actor, site, seed, self._stop, self._sent), daemon=True
+                target=_act,
+                args=(actor, site, self._go, self._stop, self._sent),
+                daemon=True,
             )
             for actor in ACTORS
         ]
@@ -63,13 +63,23 @@ class Crowd:
         try:
             yield
         finally:
+            self._go.set()
             self._stop.set()
-            end_s = time.monotonic() + _ENDS_WITHIN_S
-            while any(process.is_alive() for process in processes) and time.monotonic() < end_s:
-                self.bursts()  # a queue that nobody reads keeps its writer
-                time.sleep(0.2)
             for process in processes:
+                process.join(1)
                 process.terminate()
+
+    def begin(self) -> None:
+        """Let them go at it."""
+        self._go.set()
+
+    def end(self) -> None:
+        """Tell them to stop, and wait until their last bursts are over."""
+        self._stop.set()
+        end_s = time.monotonic() + _ENDS_WITHIN_S
+        while any(process.is_alive() for process in self._processes) and time.monotonic() < end_s:
+            self.bursts()  # a queue that nobody reads keeps its writer
+            time.sleep(0.2)
 
     def bursts(self) -> Sequence[Burst]:
         """Those that are over."""
@@ -79,11 +89,14 @@ class Crowd:
         return self._bursts
 
 
-def _act(actor: str, site: Site, seed: int, stop: Event, sent: "Queue[Burst]") -> None:
+def _act(actor: str, site: Site, go: Event, stop: Event, sent: "Queue[Burst]") -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who measures ends us
-    dice = random.Random(f"{seed} {actor}")  # noqa: S311  # seeded: the same draws come again
+    dice = random.Random(f"{site.seed} {actor}")  # noqa: S311  # seeded: the same draws come again
     parent = multiprocessing.parent_process()
     attacks = ACTORS[actor](Grounds(site, dice))
+    while not go.wait(_LOOKS_EVERY_S):
+        if not (parent and parent.is_alive()):
+            return
     while True:
         for what in dice.sample(tuple(attacks), len(attacks)):
             if stop.wait(dice.uniform(*_PAUSES_S)) or not (parent and parent.is_alive()):

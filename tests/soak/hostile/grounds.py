@@ -24,6 +24,8 @@ class Site:
     """Mallory's."""
     exporter: str
     """URL of slurm-exporter."""
+    seed: int
+    """Of all that is drawn."""
 
 
 class Grounds:

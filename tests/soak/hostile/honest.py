@@ -17,7 +17,8 @@ from tests.soak.field import Field
 from tests.soak.lives import Fate, Life
 
 _RESIDENTS = 20
-_AT_MOST_ALIVE = 400
+_AT_MOST_ALIVE = 700
+"""Each has a CPU, of which there are a thousand."""
 _BOUND_WITHIN_S = 300.0
 """After the last one came."""
 _AT_ONCE_S = 0.01
