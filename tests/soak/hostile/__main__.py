@@ -223,7 +223,7 @@ class _Run:
 
     def _clear(self) -> None:
         """Take away what the hostile have left."""
-        slurm_users.cancel(self._sandbox, *slurm_users.USERS)
+        slurm_users.cancel_all(self._sandbox)
 
     def _left(self) -> Sequence[str]:
         flood = Flood(self._sandbox, self._mallorys)
