@@ -8,6 +8,7 @@ goal, and ends with 1 if one is missed. Needs root, for the slurmd of SlurmJobs.
 import asyncio
 import os
 import random
+import shutil
 import statistics
 import time
 from collections import Counter
@@ -86,10 +87,12 @@ def main(
         idle = sandbox.instance.root / "idle"
         with run.crowd_gathered(), run.sampler.sampling(), samples.idle_process(idle):
             uvloop.run(run.live())
+        _keep_logs(sandbox)
         outcome = run.outcome(idle_s=float((idle.read_text().split() or ["0"])[-1]))
     report.keep("hostile", outcome)
     for line in page.summary(outcome):
         typer.echo(line)
+    typer.echo(f"all figures: {report.KEPT / 'hostile.json'}; logs: {report.KEPT / 'hostile-log'}")
     raise typer.Exit(any(not goal["is_reached"] for goal in outcome["goals"]))
 
 
@@ -248,7 +251,8 @@ class _Run:
                 len(self._breaches),
             )
         )
-        attacks = figures.attacks(self._crowd.bursts(), honest.sent, honest.bound)
+        bursts, began_s = self._crowd.bursts(), stretches[1].began_s
+        attacks = figures.attacks(bursts, honest.sent, honest.bound)
         return {
             **report.about(self._seed),
             "minutes": self._minutes,
@@ -262,6 +266,11 @@ class _Run:
             "times": [self._row(who, stretch) for who in self._times for stretch in stretches],
             "accounts": [asdict(one) for one in accounts],
             "attacks": [asdict(attack) for attack in attacks],
+            "suspects": [
+                (one.name, figures.suspects(self.sampler.readings[one.name], bursts, began_s))
+                for one in accounts
+                if one.stand_s is not None
+            ],
             "wrong": Counter(self._wrong.story).most_common(),
             "poison": list(self._poison.kinds),
             "breaches": self._breaches,
@@ -272,6 +281,11 @@ class _Run:
         spread, unbound = figures.times(of_them.sent, of_them.bound, stretch)
         pods = sum(stretch.has(moment) for moment in of_them.sent.values())
         return who, stretch.name, pods - unbound, msgspec.to_builtins(spread)
+
+
+def _keep_logs(sandbox: Sandbox) -> None:
+    """Whoever asks why a program was restarted finds its last words after the sandbox is gone."""
+    shutil.copytree(sandbox.instance.logs, report.KEPT / "hostile-log", dirs_exist_ok=True)
 
 
 def _within(bounds: tuple[float, float], value: float) -> float:

@@ -140,6 +140,17 @@ def _longest_stand_s(readings: Sequence[Reading], began_s: float, ended_s: float
     return longest_s
 
 
+def suspects(readings: Sequence[Reading], bursts: Sequence[Burst], began_s: float) -> Sequence[str]:
+    """Return which attacks went on when the longest standstill since that moment was first shown, and since the look before."""
+    shown = [one for one in readings if one.stand_s is not None and one.at_s >= began_s]
+    longest_s = max((one.stand_s or 0.0 for one in shown), default=0.0)
+    for before, now in itertools.pairwise(shown):
+        if now.stand_s == longest_s:
+            during = (b for b in bursts if b.began_s < now.at_s and b.ended_s > before.at_s)
+            return sorted({burst.what for burst in during})
+    return ()
+
+
 def _cores(readings: Sequence[Reading], began_s: float, ended_s: float) -> float:
     within = [reading for reading in readings if began_s <= reading.at_s < ended_s]
     if len(within) < 2:  # a difference needs two

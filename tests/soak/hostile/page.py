@@ -53,6 +53,10 @@ def summary(run: Row) -> Sequence[str]:
         for goal in run["goals"]
     ]
     lines += [f"BROKEN  {breach}" for breach in run["breaches"]]
+    lines += [
+        f"during the longest stand of {name}: {', '.join(attacks) or 'no attack'}"
+        for name, attacks in run["suspects"]
+    ]
     lines.append(_machines_share(run))
     return [
         *lines,

@@ -104,6 +104,18 @@ def test_attacks_are_told_with_what_they_cost_the_dearest_first() -> None:
     )
 
 
+def test_the_attacks_during_the_longest_standstill_are_named() -> None:
+    readings = [reading(at, stand_s=stand) for at, stand in ((210, 0.1), (220, 0.5), (230, 0.5))]
+    bursts = [
+        Burst("a tenant", "floods", 200, 205),
+        Burst("a tenant", "churn", 208, 213),
+        Burst("a tenant", "scripts", 225, 228),
+    ]
+
+    assert ["churn"] == figures.suspects(readings, bursts, 200)
+    assert () == figures.suspects(readings, bursts, 300)
+
+
 def test_each_goal_is_missed_beyond_its_figure() -> None:
     quick, slow = (Spread(p50_s=0.1, p99_s=p99, longest_s=p99) for p99 in (0.5, 1.1))
     well = Account(
@@ -146,6 +158,7 @@ def test_the_page_and_the_summary_tell_what_was_missed() -> None:
         "accounts": [asdict(summed(reading(150), reading(300)))],
         "attacks": [],
         "wrong": [("half a JSON document", 3)],
+        "suspects": [("webhook", ["floods", "crowds"])],
         "breaches": ["a pod is gone"],
     }
 
@@ -153,9 +166,10 @@ def test_the_page_and_the_summary_tell_what_was_missed() -> None:
     assert "| p99 | 3 | 2 | **missed** |" in told
     assert "| honest, alone | 10 | 0.10 s | 0.20 s | 0.30 s |" in told
     assert "| half a JSON document | 3 |" in told
-    missed, broken, share, verdict = page.summary(run)
+    missed, broken, stand, share, verdict = page.summary(run)
     assert "MISSED  p99: 3  (at most 2)" == missed
     assert "BROKEN  a pod is gone" == broken
+    assert "during the longest stand of webhook: floods, crowds" == stand
     assert "bound after 1.5 times as long" in share
     assert "1 of 1 goals missed" == verdict
 
