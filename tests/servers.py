@@ -139,7 +139,7 @@ def _slurm_shows(sandbox: Sandbox) -> str:
     ):
         try:
             answer = sandbox.run(*command, timeout_s=10)
-        except (SandboxError, subprocess.TimeoutExpired) as error:
-            answer = str(error)
+        except (SandboxError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
+            answer = str(error)  # users may give jobs any name
         shown += f"\n--- {command[0]}\n{answer.rstrip()}"
     return shown

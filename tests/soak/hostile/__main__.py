@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import statistics
+import subprocess
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -50,7 +51,7 @@ _OPTIONS = Options(
     node_gpus=0,
     compute=1,
     settings=(f"policy.rules={slurm_jobs.RULES}",),
-    lease_s=8,
+    lease_s=15,
 )
 _HONEST, _PLAIN = "honest", "plain"
 """Namespaces."""
@@ -59,10 +60,13 @@ _WRONG_PEERS = ("slurmrestd", "slurmctld")
 _ALONE_SHARE, _WRONG_SHARE = 1 / 6, 1 / 6
 _ALONE_S, _WRONG_S = (30.0, 300.0), (30.0, 600.0)
 _WARMS_UP_S = 10.0
+_ODD_S = 5.0
 _SAY_EVERY_S = 10.0
 _SETTLES_WITHIN_S = 600.0
 _CLEARED_WITHIN_S = 300.0
 _REQUEST_TIMEOUT_S = 60.0
+_FAILURES = (AssertionError, ApiError, SandboxError, subprocess.TimeoutExpired, UnicodeDecodeError)
+"""What may be raised by whoever looks at both worlds; after an hour it must not cost all that was measured."""
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -162,16 +166,26 @@ class _Run:
                 page.PLAIN: _Times(plain.sent, await plain.bound()),
             }
             await fields.clear(_SETTLES_WITHIN_S)
-            await asyncio.to_thread(self._clear)
+            self._held_back = honest.held_back
+            await self._look(fields)
+            self._breaches += fields.tally.breaches
+
+    async def _look(self, fields: Field) -> None:
+        """Look for what is broken or left, once all is calm."""
+        try:
+            await asyncio.to_thread(slurm_users.cancel_all, self._sandbox)
             typer.echo("sacct is asked for every pod that ended")
             await fields.audit()
             typer.echo("odd objects are looked at, which may take some minutes")
-            self._held_back = honest.held_back
-            self._breaches = [*fields.tally.breaches, *await asyncio.to_thread(self._left)]
+            self._breaches += await asyncio.to_thread(self._left)
+        except _FAILURES as error:
+            self._breaches.append(f"no look at both worlds: {str(error).splitlines()[0]}")
 
     async def _beside(self, honest: Honest, plain: Plain) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(asyncio.to_thread(self._put_poison))
+            put = group.create_task(asyncio.to_thread(self._put_poison))
+            while not put.done():  # while it is calm: later they might find no place in time
+                await self._stretch(honest, plain, "odd objects come", _ODD_S)
             self._crowd.begin()
             await self._stretch(honest, plain, BESIDE, self._beside_s)
             stop = asyncio.Event()
@@ -218,15 +232,11 @@ class _Run:
                 continue
 
     def _put_poison(self) -> None:
-        """While the machine is as busy as it gets; what cannot be put is no reason to end the run."""
+        """What cannot be put is no reason to end the run."""
         try:
             self._poison.put()
-        except (AssertionError, ApiError, SandboxError) as error:
+        except _FAILURES as error:
             self._unpoisoned = f"odd objects could not be put: {str(error).splitlines()[0]}"
-
-    def _clear(self) -> None:
-        """Take away what the hostile have left."""
-        slurm_users.cancel_all(self._sandbox)
 
     def _left(self) -> Sequence[str]:
         flood = Flood(self._sandbox, self._mallorys)
@@ -235,7 +245,7 @@ class _Run:
 
     def outcome(self, *, idle_s: float) -> dict[str, Any]:
         """Return all that is kept and reported."""
-        stretches = self._stretches[1:]
+        stretches = [one for one in self._stretches if one.name in (ALONE, BESIDE, WRONG)]
         accounts = [
             figures.account(p.name, p.limit_mib, self.sampler.readings[p.name], stretches)
             for p in self._programs
@@ -246,9 +256,10 @@ class _Run:
             figures.goals(
                 _some(spreads[ALONE][0]),
                 _some(spreads[BESIDE][0]),
-                sum(unbound for _, unbound in spreads.values()),
                 accounts,
-                len(self._breaches),
+                unbound=sum(unbound for _, unbound in spreads.values()),
+                held_back=self._held_back,
+                breaches=len(self._breaches),
             )
         )
         bursts, began_s = self._crowd.bursts(), stretches[1].began_s

@@ -228,11 +228,19 @@ def _attack(
 
 
 def goals(
-    alone: Spread, beside: Spread, unbound: int, accounts: Sequence[Account], breaches: int
+    alone: Spread,
+    beside: Spread,
+    accounts: Sequence[Account],
+    *,
+    unbound: int,
+    held_back: int,
+    breaches: int,
 ) -> Iterator[Goal]:
     """Yield every goal of the run."""
     yield Goal(name="p99 of CREATE → bound, ÷ alone", value=beside.p99_s / alone.p99_s, most=TIMES)
     yield Goal(name="honest pods that never got a node", value=unbound, most=0)
+    name = "honest pods that could not come, as too many were alive"
+    yield Goal(name=name, value=held_back, most=0)
     for one in accounts:
         if one.stand_s is not None:
             name = f"longest stand of {one.name}'s loop"

@@ -133,9 +133,16 @@ def test_each_goal_is_missed_beyond_its_figure() -> None:
         **{**asdict(well), "peak_mib": 210, "stand_s": 0.26, "restarts": 1, "failed_probes": 6}
     )
 
-    assert all(goal.is_reached for goal in figures.goals(quick, quick, 0, [well], 0))
-    missed = [goal for goal in figures.goals(quick, slow, 1, [ill], 1) if not goal.is_reached]
-    assert 7 == len(missed)
+    assert all(
+        goal.is_reached
+        for goal in figures.goals(quick, quick, [well], unbound=0, held_back=0, breaches=0)
+    )
+    missed = [
+        goal
+        for goal in figures.goals(quick, slow, [ill], unbound=1, held_back=1, breaches=1)
+        if not goal.is_reached
+    ]
+    assert 8 == len(missed)
 
 
 def test_the_page_and_the_summary_tell_what_was_missed() -> None:
