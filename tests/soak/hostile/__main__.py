@@ -179,7 +179,7 @@ class _Run:
             typer.echo("odd objects are looked at, which may take some minutes")
             self._breaches += await asyncio.to_thread(self._left)
         except _FAILURES as error:
-            self._breaches.append(f"no look at both worlds: {str(error).splitlines()[0]}")
+            self._breaches.append(f"no look at both worlds: {_words(error)}")
 
     async def _beside(self, honest: Honest, plain: Plain) -> None:
         async with asyncio.TaskGroup() as group:
@@ -236,7 +236,7 @@ class _Run:
         try:
             self._poison.put()
         except _FAILURES as error:
-            self._unpoisoned = f"odd objects could not be put: {str(error).splitlines()[0]}"
+            self._unpoisoned = f"odd objects could not be put: {_words(error)}"
 
     def _left(self) -> Sequence[str]:
         flood = Flood(self._sandbox, self._mallorys)
@@ -297,6 +297,11 @@ class _Run:
 def _keep_logs(sandbox: Sandbox) -> None:
     """Whoever asks why a program was restarted finds its last words after the sandbox is gone."""
     shutil.copytree(sandbox.instance.logs, report.KEPT / "hostile-log", dirs_exist_ok=True)
+
+
+def _words(error: Exception) -> str:
+    """Return what it is, without the logs that may follow."""
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0][:300]}"
 
 
 def _within(bounds: tuple[float, float], value: float) -> float:
