@@ -10,7 +10,6 @@ import structlog
 from bridge.slurm import nodes
 from slurmclient.errors import LostReply
 from slurmoperator.nodesets import records, worker_bodies, worker_pods
-from slurmoperator.nodesets.gathering import WorkerTemplates
 from slurmoperator.nodesets.plan.look import NodeSetFacts, Outcome
 from slurmoperator.nodesets.plan.planning import (
     ActOnWorkers,
@@ -27,6 +26,7 @@ from slurmoperator.nodesets.plan.planning import (
 )
 from slurmoperator.nodesets.plan.workers import Worker
 from slurmoperator.nodesets.pod_conditions.reporting import PodConditions
+from slurmoperator.nodesets.preparation import WorkerTemplates
 from slurmoperator.nodesets.slurm_view import WorkerView
 from slurmoperator.nodesets.topology import WorkerTopology
 from slurmoperator.nodesets.views import WorkerViews

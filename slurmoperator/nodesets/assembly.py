@@ -7,10 +7,10 @@ from bridge.reconcile.informers import retry_service, watch_service
 from bridge.reconcile.program import Program
 from slurmoperator.nodesets import names
 from slurmoperator.nodesets.conf_trials import ConfTrials
-from slurmoperator.nodesets.gathering import NodeSetCaches, WorkerSource, WorkerTemplates
+from slurmoperator.nodesets.gathering import NodeSetCaches
 from slurmoperator.nodesets.loop import NodeSetLoop
 from slurmoperator.nodesets.nodeset import NODE_SETS, WatchedNodeSet
-from slurmoperator.nodesets.preparation import KeySteps
+from slurmoperator.nodesets.preparation import KeySteps, WorkerSource, WorkerTemplates
 from slurmoperator.nodesets.worker_pods import WORKER_PODS
 from slurmoperator.rendering.site import NamespaceScope
 from slurmruntime.kube.cache import Cache

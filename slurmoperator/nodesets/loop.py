@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import fields
 from datetime import timedelta
 from functools import partial
 
@@ -11,14 +12,14 @@ from typing_extensions import override
 
 from slurmoperator.nodesets import names
 from slurmoperator.nodesets.actuator import NodeSetActuator
-from slurmoperator.nodesets.gathering import NodeSetCaches, NodeSetGathering, WorkerSource
+from slurmoperator.nodesets.gathering import NodeSetCaches, NodeSetGathering
 from slurmoperator.nodesets.nodeset import NODE_SET, WatchedNodeSet
 from slurmoperator.nodesets.plan import planning, status
 from slurmoperator.nodesets.plan.admission import admit
-from slurmoperator.nodesets.plan.look import Objection
+from slurmoperator.nodesets.plan.look import NodeSetFacts, Objection
 from slurmoperator.nodesets.plan.placing import HOST_ANNOTATION
 from slurmoperator.nodesets.plan.planning import Rest
-from slurmoperator.nodesets.preparation import NodeSetPreparation
+from slurmoperator.nodesets.preparation import NodeSetPreparation, WorkerSource
 from slurmoperator.nodesets.views import OpensSlurm, WorkerViews
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.recent import RECHECK
@@ -66,16 +67,16 @@ class NodeSetLoop(Keys[str]):
         self._views = WorkerViews(
             slurms, clock=clock, wake=self._controller.queue.add, set_aside=process.set_aside
         )
+        self._tried = source.tried
         self._gathering = NodeSetGathering(
-            caches=caches, views=self._views, source=source, clock=clock
+            caches=caches, views=self._views, tried=source.tried, clock=clock
         )
         self._actuator = NodeSetActuator(
             kube, caches.pods, self._views, source.templates, clock.monotonic
         )
-        self._preparation = NodeSetPreparation(kube, source.key_step, clock.monotonic)
+        self._preparation = NodeSetPreparation(kube, source, clock.monotonic)
         self._rests: dict[str, Rest | None] = {}
         """The last look by the NodeSet's uid; None if another one may come to another plan."""
-        self._tried = source.tried
         self._served = served
         self._by_kube_node = caches.pods.index(lambda pod: [pod.kube_node] if pod.kube_node else [])
 
@@ -123,9 +124,9 @@ class NodeSetLoop(Keys[str]):
         await self._reports.write(NODE_SET, self._node_sets, watched, after)
 
     async def _reconcile(self, watched: WatchedNodeSet, parsed: NodeSetObject) -> timedelta | None:
-        neighbours = self._gathering.neighbours(parsed)
-        conf, refusal = admit(parsed, neighbours.trial, neighbours.others)
-        node_set, pods = conf.node_set, neighbours.pods
+        readings = self._gathering.gather(parsed)
+        conf, refusal = admit(parsed, readings.trial, readings.others)
+        node_set, pods = conf.node_set, readings.pods
         if parsed.metadata.deletion_timestamp is not None:
             if watched.is_orphaning or not NODE_SET.has_finalizer(watched):
                 return None
@@ -140,7 +141,8 @@ class NodeSetLoop(Keys[str]):
             watched = await NODE_SET.add_finalizer(self._kube, self._node_sets, watched)
         in_use = {pod.revision for pod in pods}
         prepared = await self._preparation.prepare(conf, refusal, in_use)
-        facts = self._gathering.gather(conf, neighbours, prepared)
+        values = {part.name: getattr(readings, part.name) for part in fields(readings)}
+        facts = NodeSetFacts(conf=conf, prepared=prepared, **values)
         uid = node_set.metadata.uid
         rest = self._rests.get(uid)
         plan = planning.plan(facts, rest)

@@ -1,12 +1,15 @@
 """What has to exist before the workers of a NodeSet: the objects that they need, and the revision that they are made from."""
 
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
+from slurmoperator.nodesets.conf_trials import ConfTrials
 from slurmoperator.nodesets.plan.look import ConfInForce, Objection, Outcome, PreparationResult
 from slurmoperator.nodesets.revisions.storing import NodeSetRevisions
 from slurmoperator.objects.labels import MANAGER, TAKE_OVER_ANNOTATION, takes_over
 from slurmoperator.objects.nodeset import NodeSetObject
+from slurmoperator.objects.workers import WorkerKey
 from slurmoperator.recent import RECHECK, RecentResults
 from slurmoperator.rendering.body import digest
 from slurmoperator.rendering.leftovers import leftovers
@@ -20,16 +23,27 @@ from slurmruntime.values.errors import PEER_ERRORS
 
 KeySteps = Callable[[NodeSetObject], int]
 """Returns the version of the daemons' key that new workers get: see `slurmoperator.keys.rings`."""
+WorkerTemplates = Callable[[NodeSetObject, WorkerKey, int], Mapping[str, Any]]
+"""Renders the pod of a worker with a version of the daemons' key, or raises a `faults.Refusal`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSource:
+    """What workers are made from."""
+
+    templates: WorkerTemplates
+    key_step: KeySteps
+    tried: ConfTrials
 
 
 class NodeSetPreparation:
     """Prepares NodeSets, during one term of leadership."""
 
     def __init__(
-        self, kube: KubeClient, key_step: KeySteps, monotonic: Callable[[], float]
+        self, kube: KubeClient, source: WorkerSource, monotonic: Callable[[], float]
     ) -> None:
         self._kube = kube
-        self._key_step = key_step
+        self._source = source
         self._applied = RecentResults[str, bool](monotonic)
         """Whether its objects are as they should be, by the NodeSet's uid, for their digest."""
         self._revisions = NodeSetRevisions(kube, monotonic)
@@ -53,13 +67,26 @@ class NodeSetPreparation:
                 revision=before.node_set_hash, collisions=before.collision_count
             )
         objection, outcome = await self.keep_objects(node_set)
-        key_step = self._key_step(node_set)  # once: a revision and its pods share it
+        key_step = self._source.key_step(node_set)  # once: a revision and its pods share it
         prepared = await self._revisions.keep(node_set, in_use, key_step)
         return replace(
             prepared,
             refusal=refusal or objection or conf.refusal,
+            template_fault=self._template_fault(node_set, in_use, prepared),
             outcome=outcome + prepared.outcome,
         )
+
+    def _template_fault(
+        self, node_set: NodeSetObject, in_use: Collection[str], prepared: PreparationResult
+    ) -> str:
+        """Render a pod, which takes long, only if there is one to replace."""
+        if all(revision == prepared.revision for revision in in_use):
+            return ""
+        try:
+            self._source.templates(node_set, 0, prepared.key_step)
+        except faults.Refusal as error:
+            return error.text
+        return ""
 
     async def keep_objects(self, node_set: NodeSetObject) -> tuple[Objection | None, Outcome]:
         """Apply what it owns, its budget and sshd's configuration; return why no new worker is safe, and what failed.

@@ -9,8 +9,9 @@ import msgspec
 from sandbox.api import ApiError
 from sandbox.client import Sandbox
 from slurmoperator.nodesets import nodeset, worker_bodies, worker_pods
+from slurmoperator.nodesets.conf_trials import ConfTrials
 from slurmoperator.nodesets.plan.planning import NewWorker
-from slurmoperator.nodesets.preparation import NodeSetPreparation
+from slurmoperator.nodesets.preparation import NodeSetPreparation, WorkerSource
 from slurmoperator.objects.labels import PROTECTED_LABEL
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmruntime.kube.client import KubeClient
@@ -135,7 +136,10 @@ async def test_a_worker_is_evicted_only_after_it_was_released(
 ) -> None:
     """Also while the NodeSet is scaled in, when budgets that ask for a scale let the surplus go."""
     async with two_workers(served, namespace) as found:
-        keeper = NodeSetPreparation(found.kube, lambda _: 0, SystemClock().monotonic)
+        source = WorkerSource(
+            templates=lambda *_: TEMPLATE, key_step=lambda _: 0, tried=ConfTrials()
+        )
+        keeper = NodeSetPreparation(found.kube, source, SystemClock().monotonic)
         _, outcome = await keeper.keep_objects(found.node_set())
         assert not outcome.failures
         await found.start()

@@ -1,6 +1,6 @@
 """Everything that one look at a NodeSet is planned from, and what came of it: plain values, without I/O and without decisions.
 
-`nodesets.gathering` makes the facts, `planning` the plan, `nodesets.actuator` the outcome, and `status` reports all three.
+`nodesets.gathering` makes the readings, `nodesets.preparation` what the facts have besides, `planning` the plan, `nodesets.actuator` the outcome, and `status` reports all three.
 """
 
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from slurmoperator.nodesets import names
+from slurmoperator.nodesets.conf_trials import ConfTrial
 from slurmoperator.nodesets.pod_conditions import node_states
 from slurmoperator.nodesets.worker_pods import WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject
@@ -181,15 +182,15 @@ class PreparationResult:
     """The version of the daemons' key, which is part of the revision."""
     refusal: Objection | None = None
     """Why it gets no new workers, such as an object of another owner that they would need."""
+    template_fault: str = ""
+    """Why no pod can be made from its template; not checked, and "", while all pods have it."""
     outcome: Outcome = field(default_factory=Outcome)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeSetFacts:
-    """Everything that the plan for one NodeSet depends on."""
+class NodeSetReadings:
+    """What caches and the last reading of Slurm say about a NodeSet."""
 
-    conf: ConfInForce
-    """The NodeSet with the `extraConf` that workers get."""
     pods: tuple[PodFacts, ...]
     """All pods that it owns."""
     slurm: SlurmFacts
@@ -198,16 +199,24 @@ class NodeSetFacts:
     unreadable_nodes: frozenset[str] = frozenset()
     """Names of Kubernetes nodes that exist but cannot be read."""
     others: tuple[NodeSetObject, ...] = ()
-    """The other NodeSets of its Slurm."""
+    """The other NodeSets of its Slurm, whose workers may have the same names."""
     hosts: Mapping[str, str] = field(default_factory=dict)
     """The host names of all workers' pods in its namespace, and the name of another NodeSet's pod with that, or "".
 
     Gathered only if each fitting Kubernetes node gets a worker.
     """
-    prepared: PreparationResult
-    template_fault: str = ""
-    """Why no pod can be made from its template; not checked, and "", while all pods have it."""
+    trial: ConfTrial | None = None
+    """Whether slurmctld accepts its `extraConf`; None if that has not been tried."""
     now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSetFacts(NodeSetReadings):
+    """Everything that the plan for one NodeSet depends on."""
+
+    conf: ConfInForce
+    """The NodeSet with the `extraConf` that workers get."""
+    prepared: PreparationResult
 
     @property
     def node_set(self) -> NodeSetObject:
@@ -223,6 +232,11 @@ class NodeSetFacts:
     def is_on_nodes(self) -> bool:
         """Whether there is one worker on each fitting Kubernetes node."""
         return is_on_nodes(self.node_set)
+
+    @property
+    def template_fault(self) -> str:
+        """Why no pod can be made from its template, or ""."""
+        return self.prepared.template_fault
 
     def is_current(self, pod: PodFacts) -> bool:
         """Check whether a pod was made from the template in force."""

@@ -223,8 +223,8 @@ class Contradictions:
                 refusal=self.one(
                     None, None, None, Objection(reason="NotOurs", text="others have it")
                 ),
+                template_fault=self.one("", "", "", "spec.slurmd.image: expected an image"),
             ),
-            template_fault=self.one("", "", "", "spec.slurmd.image: expected an image"),
             now=self.moment(),
         )
 

@@ -12,10 +12,11 @@ from typing_extensions import override
 
 from slurmclient.errors import Declined, LostReply, Unavailable
 from slurmoperator.nodesets.conf_trials import ConfTrials
-from slurmoperator.nodesets.gathering import NodeSetCaches, WorkerSource
+from slurmoperator.nodesets.gathering import NodeSetCaches
 from slurmoperator.nodesets.loop import NodeSetLoop
 from slurmoperator.nodesets.names import KUBE_NODE_ANNOTATION
 from slurmoperator.nodesets.nodeset import NODE_SETS, WatchedNodeSet
+from slurmoperator.nodesets.preparation import WorkerSource
 from slurmoperator.nodesets.worker_pods import WORKER_PODS, WorkerPodObject
 from slurmoperator.objects.nodeset import NodeSetObject
 from slurmoperator.objects.parts import KeyOfObject

@@ -16,7 +16,7 @@ ROOM = "slurmoperator.nodesets"
 LOOP = f"{ROOM}.loop"
 WAY = {
     LOOP: 1,
-    f"{ROOM}.gathering": 2,  # what has to be known before anything is prepared, and the rest
+    f"{ROOM}.gathering": 1,
     f"{ROOM}.plan.admission": 1,
     f"{ROOM}.preparation": 1,
     f"{ROOM}.plan.planning": 1,
