@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,7 @@ from tests.virtual_time import VirtualClock
 FOR_S = 60.0
 FLAPS_FOR_S = 20
 TO_SLURM = "POST /node/k1"
+TO_EVENTS = "POST /apis/events.k8s.io/v1/namespaces/default/events"
 LISTS_PER_S = 2
 """The leader lists Slurm's nodes no more often (`controllers.nodes.slurm`), and writes once for each list."""
 
@@ -102,6 +104,33 @@ def test_a_node_that_flaps_costs_two_writes_a_second_and_delays_nobody() -> None
     assert served_at[0] - asked_at[0] < 5
     to_slurm = [write for write in leader.trouble.writes if write.startswith("POST /node")]
     assert 5 < len(to_slurm) <= FLAPS_FOR_S * LISTS_PER_S + 5
+
+
+@pytest.mark.attack(
+    "write over our condition on one's own node as fast as the API server takes it, so that the leader does nothing but restore it",
+    "each write of one's own costs a patch and an Event at most, which a kubelet may write itself; other nodes are served as ever",
+)
+def test_a_forged_condition_costs_a_patch_and_an_event_for_each_write() -> None:
+    forged, served_at = FLAPS_FOR_S * 50, list[float]()
+
+    async def forge(leader: Leader, clock: VirtualClock) -> None:
+        leader.trouble.writes.clear()
+        for number in range(forged):
+            said = {"reason": f"R{number}", "message": "x" * 1000}
+            reported(leader, type=names.SLURM_STATE_CONDITION, status="False", **said)
+            if number == 500:
+                leader.api.create(in_step(name="k2", unschedulable=True))
+                served_at.append(clock.monotonic())
+            if "DRAIN" in leader.slurm.nodes.by_name["k2"].states:
+                served_at.append(clock.monotonic())
+            await clock.sleep(0.02)
+
+    leader = lived(in_step(), then=forge)
+
+    assert served_at[1] - served_at[0] < 5
+    about = Counter(write for write in leader.trouble.writes if "k2" not in write)
+    assert {"PATCH /api/v1/nodes/k1/status", TO_EVENTS} == about.keys()
+    assert max(about.values()) <= forged
 
 
 @pytest.mark.attack(
