@@ -114,7 +114,7 @@ async def ask_slurmrestd(page: bytes) -> None:
         ),
         attack(
             "lease",
-            "answer 404 for the API server with a page of a proxy's own, so that the lease seems to be free",
+            "answer 404 for the API server with a page of a proxy's own, so that no program seems to lead",
             "only a Status says that a lease is gone",
             ask_for_lease,
         ),

@@ -181,7 +181,7 @@ def test_what_a_tenant_changes_wakes_no_node_set_of_others() -> None:
 
 
 @pytest.mark.attack(
-    "have many Controllers whose Slurms answer nothing, so that nobody else's partitions are read before they may be removed",
+    "have many Controllers whose Slurms answer nothing, so that other namespaces' partitions are never read, and so never removed",
     "of eight readings at once, a namespace has two",
 )
 def test_a_crowd_of_dumb_slurms_keeps_nobody_elses_from_being_read() -> None:

@@ -1,11 +1,16 @@
 """The placeholder: what we request from Slurm for a workload."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from bridge.domain.model.identities import Identity
 from slurmruntime.values.ids import SlurmNode
+
+ROOT = frozenset({"root", "0"})
+_NUMBER = re.compile(r"[+-]?(0[xX][0-9A-Fa-f]+|[0-9]+)")
+"""What Slurm may read as a uid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,3 +87,15 @@ class Changes:
     old number."""
     time_limit_min: int | None = None
     qos: str | None = None
+
+
+def may_be_root(user: str) -> bool:
+    """Check whether Slurm may take a user for root, as it takes none for whoever submits: root."""
+    return same_user(user.strip()) in {"", *ROOT}
+
+
+def same_user(user: str) -> str:
+    """Return the one spelling of a user to compare: `00` and `0x0` are uid 0, `Root` is root."""
+    if _NUMBER.fullmatch(user) is None:
+        return user.lower()
+    return str(int(user, 16 if "x" in user.lower() else 10))

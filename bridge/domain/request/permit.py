@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bridge.domain.model import placeholder
 from bridge.domain.request import overrides
 from bridge.domain.request.overrides import Overrides
 from bridge.domain.request.rules import Choice, Patterns, Range, Requester, Rule
@@ -24,9 +25,6 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 namespace named 0."""
 _ACCOUNT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _LICENSE_END = re.compile(r"[:@=]")
-_ROOT = frozenset({"root", "0"})
-_NUMBER = re.compile(r"[+-]?(0[xX][0-9A-Fa-f]+|[0-9]+)")
-"""What Slurm may read as a uid."""
 _SHOWN = 80
 
 
@@ -85,9 +83,9 @@ def decide(
     asked = ask.overrides
     faults: list[Fault] = []
     known = {"namespace": namespace, "user": requester.user}
-    reserved = _ROOT | {operator.lower() for operator in operators}
+    reserved = placeholder.ROOT | {operator.lower() for operator in operators}
     user = _named(rule, "user", known, faults, reserved)
-    if user and _same(user) in reserved:
+    if user and placeholder.same_user(user) in reserved:
         faults.append(Fault(PATH, f"refused: {rule.source} makes {user!r} the Slurm user"))
         user = ""
     known["slurm_user"] = user
@@ -164,18 +162,6 @@ def _named(
         )
         return ""
     return text
-
-
-def may_be_root(user: str) -> bool:
-    """Check whether Slurm may take a user for root, as it takes none for whoever submits: root."""
-    return _same(user.strip()) in {"", *_ROOT}
-
-
-def _same(user: str) -> str:
-    """Return the one spelling of a user to compare: `00` and `0x0` are uid 0, `Root` is root."""
-    if _NUMBER.fullmatch(user) is None:
-        return user.lower()
-    return str(int(user, 16 if "x" in user.lower() else 10))
 
 
 def _account(rule: Rule, known: Mapping[str, str], faults: list[Fault]) -> str:

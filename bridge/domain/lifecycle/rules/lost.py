@@ -9,8 +9,8 @@ from bridge.domain.lifecycle.decision import Decision
 from bridge.domain.lifecycle.rules.answers import do, seconds, tell, wait
 from bridge.domain.lifecycle.rules.cases import Case, JobCase
 from bridge.domain.lifecycle.rules.waiting import backoff_left
+from bridge.domain.model import placeholder
 from bridge.domain.observation.view import Evidence
-from bridge.domain.request import permit
 from slurmruntime.values import names
 from slurmruntime.values.faults import shortened
 
@@ -77,7 +77,7 @@ def _restore(case: Case, why: str) -> Decision:
         )
         return _keep(case, text)
     identity, granted = case.pod.grant
-    if any(permit.may_be_root(part.user) for part in (granted, *granted.also)):
+    if any(placeholder.may_be_root(part.user) for part in (granted, *granted.also)):
         text = (
             f"{why}; the pod's annotation {names.GRANT_ANNOTATION} says that it was root's, which no "
             "placeholder is: the pod is kept. Restore the annotation, or delete the pod"
