@@ -86,7 +86,7 @@ def plan_change(
             obsolete or any(change.item in COSTS_ONLY_JOBS for change in harmful)
         ):
             follow, seen = obsolete, reading.of(obsolete)
-        undecided = _harmful_changes(current[-1], desired)
+        undecided = harmful if last_desired is None else _harmful_changes(last_desired, desired)
         require_none(_reasons(inputs, harmful, seen, undecided))
         retained: tuple[ObsoletePartition, ...] = ()
         if obsolete and not inputs.controller.spec.external:
@@ -193,11 +193,13 @@ def _changes_in(file: str, before: str, after: str) -> Iterator[ConfigurationCha
     for key in sorted({*old, *new}):
         plain = PLAIN.get(key)
         if old.get(key, plain) != new.get(key, plain):
-            change = _change(file, known.get(key.partition("=")[0]), key)
-            yield replace(change, is_in_both=key in old and key in new)
+            parameter = known.get(key.partition("=")[0])
+            yield _change(file, parameter, key, is_in_both=key in old and key in new)
 
 
-def _change(file: str, parameter: Parameter | None, key: str) -> ConfigurationChange:
+def _change(
+    file: str, parameter: Parameter | None, key: str, *, is_in_both: bool = True
+) -> ConfigurationChange:
     name = parameter.name if parameter else key
     needed = _FILES.get(file) or (parameter.takes if parameter else ChangeTakes.RECONFIGURE)
     reason = {
@@ -208,12 +210,15 @@ def _change(file: str, parameter: Parameter | None, key: str) -> ConfigurationCh
         ChangeTakes.REFUSED: REFUSED_LIVE.get(name, ""),
     }[needed]
     item = name + key.removeprefix(key.partition("=")[0])
-    return ConfigurationChange(file=file, item=item, takes=needed, reason=reason)
+    return ConfigurationChange(
+        file=file, item=item, takes=needed, reason=reason, is_in_both=is_in_both
+    )
 
 
 def _items(text: str, known: Mapping[str, Parameter]) -> Mapping[str, tuple[str, ...]]:
     """Return the values in a file by parameter; lines of a repeatable parameter by parameter and name."""
     items: dict[str, tuple[str, ...]] = {}
+    plain: dict[str, list[str]] = {}
     for line in lines.read(text):
         if not line.settings:
             continue
@@ -224,5 +229,5 @@ def _items(text: str, known: Mapping[str, Parameter]) -> Mapping[str, tuple[str,
             items[key] = tuple(f"{setting.key}={setting.value}" for setting in line.settings)
             continue
         for setting in line.settings:
-            items[setting.key.lower()] = (*items.get(setting.key.lower(), ()), setting.value)
-    return items
+            plain.setdefault(setting.key.lower(), []).append(setting.value)
+    return items | {key: tuple(values) for key, values in plain.items()}

@@ -3,16 +3,27 @@ r"""Read a file of Slurm's configuration, as `src/common/parse_config.c` does: `
 Users write these files, so everything here takes time in proportion to the length of the text.
 """
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from slurmruntime.values.faults import Fault
+
 _PAIR = re.compile(r'\s*([A-Za-z0-9_.]+)\s*[-+*/]?=\s*("[^"]*"|[^\s"]\S*|)(?=\s|$)')
 _COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)#.*")
+_EMPTY = re.compile(r"(?:[^\S\n]*+(?:#[^\n]*+)?\n)++")
+"""Any number of lines that are blank or only comments."""
+_WRITTEN = re.compile(r"^[^\S\n]*+[^\s#]", re.MULTILINE)
+"""The beginning of any other line."""
 _OPENING, _CLOSING = "[(", "])"
 LONGEST_LINE: Final = 8192
 """In characters. A longer line is a fault, and its settings are not read."""
+MOST_LINES: Final = 2000
+"""Blank lines and comments not counted. A line for each of a thousand nodes has some 60 characters, so that there is room for no more in an `extraConf`."""
+_FILES_OF_ONE_LOOK: Final = 8
+"""What one look at a Controller reads again and again: `extraConf`, and the files that are desired and in force."""
 _INCLUDE = re.compile(r"(?i)\s*include\s+(\S+)\s*$")
 
 
@@ -40,23 +51,46 @@ class ConfLine:
     """The file that it includes; "" for none."""
 
 
-def read(text: str) -> Iterator[ConfLine]:
-    """Yield the lines of a file, without empty lines and comments."""
+@functools.lru_cache(maxsize=_FILES_OF_ONE_LOOK)
+def read(text: str) -> tuple[ConfLine, ...]:
+    """Return the lines of a file, without empty lines and comments."""
+    return tuple(parse(text))
+
+
+def parse(text: str) -> Iterator[ConfLine]:
+    """Yield the lines of a file, as `read` returns them."""
     joined: list[str] = []
+    at, number = 0, 1
     first = 0
-    # Only a line feed ends a line for Slurm; splitlines() would find more lines.
-    for number, raw in enumerate(text.split("\n"), start=1):
-        line = _COMMENT.sub(r"\1", raw, count=1).rstrip()
-        first = first or number
+    while at < len(text):
+        if not joined and (empty := _EMPTY.match(text, at)):
+            number += text.count("\n", at, empty.end())
+            at = empty.end()
+            continue
+        # Only a line feed ends a line for Slurm; splitlines() would find more lines.
+        end = text.find("\n", at) % (len(text) + 1)
+        line = text[at:end]
+        if "#" in line:
+            line = _COMMENT.sub(r"\1", line, count=1)
+        line = line.rstrip()
+        at, first = end + 1, first or number
+        number += 1
         if is_continued(line):
             joined.append(line[:-1])
             continue
-        logical, at = "".join((*joined, line)).strip(), first
+        logical, begun = "".join((*joined, line)).strip(), first
         joined, first = [], 0
         if logical:
-            yield _line(logical, at)
+            yield _line(logical, begun)
     if logical := "".join(joined).strip():
         yield _line(logical, first)
+
+
+def excess(text: str) -> Iterator[Fault]:
+    """Find an `extraConf` with more lines than are read, blank ones and comments not counted; before any are joined."""
+    if (count := len(_WRITTEN.findall(text))) > MOST_LINES:
+        message = f"expected at most {MOST_LINES} lines besides comments, found {count}"
+        yield Fault("spec.extraConf", message)
 
 
 def settings(text: str) -> Iterator[Setting]:
@@ -72,12 +106,12 @@ def quoted(value: str) -> str:
 
 def is_continued(line: str) -> bool:
     """Check whether the next line continues this one: it ends in an odd number of backslashes."""
-    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+    return line.endswith("\\") and (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
 def is_read_as_written(line: str) -> bool:
     """Check whether Slurm reads a line that we write unchanged: as one line with nothing but settings."""
-    parsed = tuple(read(line))
+    parsed = tuple(parse(line))
     if len(parsed) != 1 or parsed[0].text != line.strip() or parsed[0].rest:
         return False
     return bool(parsed[0].settings) and all(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from slurmoperator.configuration import checking, devices, inputs, profiles, slurm_conf
+from slurmoperator.configuration import checking, devices, inputs, lines, profiles, slurm_conf
 from slurmoperator.configuration.inputs import REFERENCES, ConfigurationInputs
 from slurmruntime.values.faults import Fault, require_none
 
@@ -82,6 +82,9 @@ def render(sources: ConfigurationInputs) -> ConfigurationSet:
 def _faults(sources: ConfigurationInputs) -> Iterator[Fault]:
     yield from inputs.faults(sources)
     if sources.controller.spec.external:
+        return
+    if too_long := tuple(lines.excess(sources.controller.spec.extra_conf)):
+        yield from too_long
         return
     yield from slurm_conf.faults(sources)
     yield from devices.faults(sources)

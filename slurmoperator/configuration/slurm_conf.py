@@ -49,7 +49,7 @@ def text(inputs: ConfigurationInputs) -> str:
     """Return the file."""
     if inputs.controller.spec.external:
         return _render(_external(inputs))
-    extra = tuple(lines.read(inputs.controller.spec.extra_conf))
+    extra = lines.read(inputs.controller.spec.extra_conf)
     theirs = {
         setting.key.lower(): setting
         for line in extra
@@ -275,7 +275,7 @@ def _partition_faults(inputs: ConfigurationInputs) -> Iterator[Fault]:
         if any(setting.key.lower() == "nodes" for setting in lines.settings(config)):
             text = "Nodes is always the NodeSet itself: add another partition to extraConf"
             yield Fault(at, text)
-    extra = tuple(lines.read(inputs.controller.spec.extra_conf))
+    extra = lines.read(inputs.controller.spec.extra_conf)
     known = names | {line.settings[0].value for line in extra if _begins(line, "nodeset")}
     has_nodes = any(_begins(line, "nodename") for line in extra)
     for line in extra:

@@ -7,7 +7,7 @@ from slurmoperator.configuration import checking, lines, slurm_conf
 from slurmoperator.configuration.refusals import UserLine
 from slurmoperator.configuration.rendering import ConfigurationSet
 from slurmoperator.objects.accounting import AccountingObject
-from slurmruntime.values.faults import Fault
+from slurmruntime.values.faults import Fault, require_none
 
 FILE: Final = "slurmdbd.conf"
 _OURS_ALONE: Final = {
@@ -62,7 +62,12 @@ def text(accounting: AccountingObject, password: str) -> str:
 
 
 def file(accounting: AccountingObject, password: str) -> ConfigurationSet:
-    """Return the file as a set for slurmdbd to try."""
+    """Return the file as a set for slurmdbd to try.
+
+    Raises:
+        Refusal: `extraConf` has more lines than are read.
+    """
+    require_none(lines.excess(accounting.spec.extra_conf))
     return ConfigurationSet(files={FILE: text(accounting, password)})
 
 

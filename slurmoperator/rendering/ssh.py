@@ -1,5 +1,6 @@
 """Renders sshd and sssd of login pods and workers: configuration and files."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -26,6 +27,13 @@ _OURS: Final = (
     ("Subsystem", "sftp internal-sftp"),
 )
 
+_LOOKED_AT: Final = re.compile(
+    r"^(?:[^\S\n]|[=\"])*+(?:match|hostkey|hostdsakey|subsystem)(?![\w-])[^\n]*",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The lines that decide where ours go, and a few more; a user's file may have 64 KiB of others."""
+_EMPTY: Final = re.compile(r"^\n", re.MULTILINE)
+
 
 def sshd_config(extra: str, *, host_keys: Sequence[str] = ()) -> str:
     """Return sshd_config; the user's lines override ours.
@@ -34,15 +42,19 @@ def sshd_config(extra: str, *, host_keys: Sequence[str] = ()) -> str:
     because such a block ends only with the next one or the file, and its values take precedence over global ones. Without host
     keys (files in /etc/ssh), sshd uses its defaults.
     """
-    lines = extra.strip().split("\n")
-    at = next((i for i, line in enumerate(lines) if _words(line)[:1] == ["match"]), len(lines))
-    theirs, blocks = lines[:at], lines[at:]
-    keywords = {key for line in theirs for key in _list_entries(line)}
+    extra = extra.strip()
+    keywords: set[str] = set()
+    at = len(extra)
+    for line in _LOOKED_AT.finditer(extra):
+        if _words(line[0])[:1] == ["match"]:
+            at = line.start()
+            break
+        keywords |= _list_entries(line[0])
     ours = [
         f"{key} {value}" for key, value in _OURS if not _list_entries(f"{key} {value}") & keywords
     ]
     keys = [f"HostKey /etc/ssh/{file}" for file in host_keys if "hostkey" not in keywords]
-    return "".join(f"{line}\n" for line in (*theirs, *ours, *keys, *blocks) if line)
+    return _EMPTY.sub("", "\n".join((extra[:at], *ours, *keys, extra[at:], "")))
 
 
 def _list_entries(line: str) -> set[str]:

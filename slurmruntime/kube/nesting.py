@@ -15,8 +15,11 @@ W = TypeVar("W")
 MOST = 100
 """Levels that are kept. All fields that we read are less deep."""
 
-_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
-"""A string reaches to the end if nothing closes it: each byte is read once."""
+_BRACKETS = re.compile(
+    rb'(?:[^"\[\]{}]++|\[\]|\{\}|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+(?:(?P<open>[\[{]++)|(?P<close>[\]}]++))?',
+    re.DOTALL,
+)
+"""Brackets of one kind in a row, and what is before them; an empty list or object adds no level. A string reaches to the end if nothing closes it: each byte is read once."""
 
 
 def decode(decoder: msgspec.json.Decoder[W], text: Buffer) -> W:
@@ -31,17 +34,15 @@ def cut(text: bytes) -> bytes:
     """Return JSON with null in place of what is nested too deep."""
     pieces: list[bytes] = []
     depth = done = 0
-    for token in _TOKEN.finditer(text):
-        match token[0]:
-            case b"[" | b"{":
-                depth += 1
-                if depth == MOST + 1:
-                    pieces.append(text[done : token.start()])
-            case b"]" | b"}":
-                depth -= 1
-                if depth == MOST:
-                    pieces.append(b"null")
-                    done = token.end()
-            case _:  # a string
-                pass
+    for row in _BRACKETS.finditer(text):
+        before = depth
+        if row.lastgroup == "open":
+            depth += row.end() - row.start("open")
+            if before <= MOST < depth:
+                pieces.append(text[done : row.end() - (depth - MOST)])
+        elif row.lastgroup == "close":
+            depth -= row.end() - row.start("close")
+            if depth <= MOST < before:
+                pieces.append(b"null")
+                done = row.end() - (MOST - depth)
     return b"".join([*pieces, text[done:]])

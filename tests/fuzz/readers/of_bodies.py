@@ -56,16 +56,22 @@ _ENTRIES = (
     *('{"apiVersion":"v1","kind":"a","name":"b","uid":"c"},',),
     *('{"matchExpressions":[{"key":"a","operator":"Exists"}]},',),
 )
+_PARAMETERS = 32 * 10 * 1024
+"""Bytes of the parameters for drivers in a claim: nothing else can be nested too deep for the decoder."""
 _BAD_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def _body(
-    name: str, read: Callable[[bytes], object], *refusals: type[Exception], dear: str = ""
+    name: str,
+    read: Callable[[bytes], object],
+    *refusals: type[Exception],
+    most_bytes: int = OBJECT,
+    dear: str = "",
 ) -> Reader:
     return Reader(
         name=name,
         author=KUBERNETES,
-        most_bytes=OBJECT,
+        most_bytes=most_bytes,
         read=in_bytes(read),
         grammar=json_of(*_FRAMES, more=_ENTRIES),
         refusals=(SlurmError, KubeError, *refusals),
@@ -119,7 +125,8 @@ READERS: tuple[Reader, ...] = (
     _body(
         "slurmruntime.kube.nesting:cut",
         nesting.cut,
-        dear="only for what is nested a thousand levels deep: parameters for drivers, at most 320 KiB of them in a claim",
+        most_bytes=_PARAMETERS,
+        dear="only for what is nested a thousand levels deep",
     ),
     _body("slurmruntime.kube.errors:from_answer", _answer),
     _body("slurmoperator.nodesets.nodeset:NODE_SET.read", NODE_SET.read),

@@ -83,9 +83,6 @@ def _explained(message: str) -> object:
 
 
 _TAG = "a" * 64
-_ON_THE_LOOP = (
-    "64 KiB of one letter to the line; a file that somebody has written takes a tenth of that"
-)
 _ON_A_THREAD = "on a thread, with the rest of the plan (`slurmoperator.daemons.loop`)"
 _AT_THE_START = "at the start, and on a thread when the file has changed"
 
@@ -99,15 +96,15 @@ READERS: tuple[Reader, ...] = (
     ),
     _of_user("slurmoperator.configuration.lines:words", lines.words, dear=_ON_A_THREAD),
     _of_user(
-        "slurmoperator.configuration.lines:read",
-        to_the_end(lines.read),
+        "slurmoperator.configuration.lines:parse",
+        to_the_end(lines.parse),
         memory=400,
         dear=_ON_A_THREAD,
     ),
     _of_user("slurmoperator.nodesets.plan.troubles:promised_devices", troubles.promised_devices),
     _of_user("slurmoperator.nodesets.plan.admission:_shown", admission._shown),
     _of_user("slurmoperator.nodesets.plan.workers:_clean", workers._clean),
-    _of_user("slurmoperator.rendering.ssh:sshd_config", ssh.sshd_config, dear=_ON_THE_LOOP),
+    _of_user("slurmoperator.rendering.ssh:sshd_config", ssh.sshd_config),
     Reader(
         name="slurmoperator.objects.names:faults",
         author=USER,
