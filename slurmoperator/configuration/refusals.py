@@ -14,8 +14,9 @@ from slurmoperator.configuration.lines import Setting
 from slurmruntime.values import faults
 
 _AT_LINE: Final = re.compile(
-    r"slurm(?:dbd)?\.conf:? line (\d{1,9})|\(line (\d{1,9}) [^)]*slurm(?:dbd)?\.conf\)"
+    r"slurm(?:dbd)?\.conf:? line (\d{1,9})|\(line (\d{1,9}) [^()]{0,200}slurm(?:dbd)?\.conf\)"
 )
+"""The path is bounded: what is searched for at each beginning must not reach to the end of the log."""
 _LONGEST_LINE: Final = 200
 _MOST_LINES: Final = 3
 

@@ -74,6 +74,16 @@ def _settings(path: Path) -> object:
     return sources.read(Settings, config=path, environment={}, prefix=ENV_PREFIX, secrets_dir=None)
 
 
+def _rendered(text: str) -> object:
+    lines.read.cache_clear()
+    return render(inputs(extraConf=text))
+
+
+def _parsed(text: str) -> object:
+    """Read no more lines than a configuration may have."""
+    return list(lines.excess(text)) or list(lines.parse(text))
+
+
 def _explained(message: str) -> object:
     written = [
         refusals.UserLine(f"line {n}", line.text, line.settings)
@@ -89,7 +99,7 @@ _AT_THE_START = "at the start, and on a thread when the file has changed"
 READERS: tuple[Reader, ...] = (
     _of_user(
         "slurmoperator.configuration.rendering:render",
-        lambda text: render(inputs(extraConf=text)),
+        _rendered,
         steps=40,
         fixed_steps=80_000,
         memory=400,
@@ -97,9 +107,8 @@ READERS: tuple[Reader, ...] = (
     _of_user("slurmoperator.configuration.lines:words", lines.words, dear=_ON_A_THREAD),
     _of_user(
         "slurmoperator.configuration.lines:parse",
-        to_the_end(lines.parse),
+        _parsed,
         memory=400,
-        dear=_ON_A_THREAD,
     ),
     _of_user("slurmoperator.nodesets.plan.troubles:promised_devices", troubles.promised_devices),
     _of_user("slurmoperator.nodesets.plan.admission:_shown", admission._shown),
