@@ -31,7 +31,6 @@ SETTINGS = Settings.model_validate(
                     "user": "kubernetes",
                     "group": "kubernetes",
                     "qos": {"allowed": ["*"]},
-                    "time_limit_max_min": 60,
                 }
             ]
         },
@@ -126,7 +125,7 @@ async def explained(manifest: dict[str, Any], *more: dict[str, Any]) -> list[Tem
 @pytest.mark.parametrize(
     ("manifest", "fields"),
     [
-        (bare("one"), {"name": "one", "cpus_per_task": 2, "time_limit": minutes(60)}),
+        (bare("one"), {"name": "one", "cpus_per_task": 2}),
         (bare("one", priorityClassName="urgent"), {"qos": "high"}),
         (a_job(), {"cpus_per_task": 2}),
         (a_job(activeDeadlineSeconds=601), {"time_limit": minutes(11)}),
@@ -145,7 +144,7 @@ async def test_a_pod_is_told_the_job_that_follows_from_all_that_asks(
     assert () == found.faults
     assert found.job is not None
     assert fields == {key: found.job.get(key) for key in fields}
-    assert ("", 1, "slurm.user") == (found.note, found.pods, found.rule)
+    assert ("", 1, "everybody") == (found.note, found.pods, found.rule)
 
 
 async def test_a_gang_is_told_its_one_job() -> None:

@@ -88,7 +88,7 @@ def test_what_was_decided_is_frozen_into_the_identity() -> None:
         requester="alice", rule="all", user="alice", account="", asked={"qos": "low"}
     )
     assert frozen == made.identity.frozen
-    assert ("low", 60) == (made.qos, made.time_limit_min)
+    assert ("low", None) == (made.qos, made.time_limit_min)
 
 
 def test_the_pod_outweighs_its_owners_the_nearest_first_and_all_outweigh_its_class() -> None:
@@ -115,7 +115,7 @@ def test_a_pod_that_owns_pods_hands_on_whose_they_are_and_where_but_not_its_size
 
     assert made.identity.frozen
     assert {**said, "comment": "of all"} == made.identity.frozen.asked
-    assert ("executor", 4096, 60) == (made.name, made.memory_mib_per_node, made.time_limit_min)
+    assert ("executor", 4096, None) == (made.name, made.memory_mib_per_node, made.time_limit_min)
 
 
 def test_the_leader_of_a_group_speaks_for_all_of_it() -> None:
@@ -162,7 +162,7 @@ def test_a_jobs_deadline_is_the_time_limit_of_a_pod_that_has_none() -> None:
 
 
 def test_an_unreadable_owner_has_no_say() -> None:
-    assert 60 == spec(gathered(pod(), owners=())).time_limit_min
+    assert spec(gathered(pod(), owners=())).time_limit_min is None
 
 
 def test_what_it_was_submitted_with_counts_before_what_owners_say_now() -> None:
