@@ -57,7 +57,7 @@ class ObjectMetadata(ObjectStruct, frozen=True):
         return f"{self.namespace}/{uid}" if uid else ""
 
 
-class Owned(Protocol):
+class ObjectInNamespace(Protocol):
     """An object that others may own, or own others."""
 
     @property
@@ -65,7 +65,9 @@ class Owned(Protocol):
         """Its own."""
 
 
-def controllers(find: Callable[[str], Owned | None], *versions: Owned | None) -> Iterator[str]:
+def controllers(
+    find: Callable[[str], ObjectInNamespace | None], *versions: ObjectInNamespace | None
+) -> Iterator[str]:
     """Yield the uids of the controlling owners of an object's versions, as far as an owner of that uid is in its namespace."""
     for version in versions:
         owner = find(version.metadata.controller_uid) if version else None

@@ -114,7 +114,7 @@ class KubeClient:
         # same is not expanded, and no cookie is sent back.
         headers = {"User-Agent": user_agent, "Accept-Encoding": "identity"}
         pool = aiohttp.TCPConnector(limit=connections, keepalive_timeout=_KEEP_ALIVE_S)
-        connection.fill(pool, connection.AskedOnly)
+        connection.fill(pool, connection.StrictConnection)
         async with aiohttp.ClientSession(
             connector=pool,
             headers=headers,

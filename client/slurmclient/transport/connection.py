@@ -7,7 +7,7 @@ both. Therefore these connections drop everything after the first answer.
 
 aiohttp leaves what comes on an idle connection, such as a proxy's page about a time-out, to the next
 request that uses it, and then each answer would be taken for that to the request after its own.
-Therefore it closes the connection. Other clients on aiohttp may use `AskedOnly` for that alone.
+Therefore it closes the connection. Other clients on aiohttp may use `StrictConnection` for that alone.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _FIRST_FINAL: Final = 200
 """The lowest status of an answer that is the last to its request."""
 
 
-class AskedOnly(ResponseHandler):
+class StrictConnection(ResponseHandler):
     """A connection that closes as soon as something comes that no request has asked for."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -52,7 +52,7 @@ class AskedOnly(ResponseHandler):
         super().feed_data(data, size)
 
 
-class FirstAnswer(AskedOnly):
+class FirstAnswer(StrictConnection):
     """One that also drops the bytes after an answer with `Connection: Close`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -78,7 +78,7 @@ def connector(*, limit: int, socket: str = "") -> aiohttp.BaseConnector:
     return pool
 
 
-def fill(pool: aiohttp.BaseConnector, connection: type[AskedOnly]) -> None:
+def fill(pool: aiohttp.BaseConnector, connection: type[StrictConnection]) -> None:
     """Have a pool open connections of this class only."""
     # aiohttp has no public way to choose the protocol. The tests fail if this stops working.
     factory = functools.partial(connection, loop=asyncio.get_running_loop())
