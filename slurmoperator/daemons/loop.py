@@ -130,7 +130,7 @@ class ControlLoop(Keys[str]):
 
     async def _look(self, watched: WatchedPart, part: PartObject, waits: str) -> timedelta:
         facts = await self._gathering.gather(part)
-        # On a thread: reading 64 KiB of a user's extraConf takes up to 0.7 s, and every other object has to go on.
+        # On a thread: 64 KiB of a user's extraConf may take a quarter of a second, and every other object has to go on.
         plan = await asyncio.to_thread(planning.plan, facts)
         self._acting.note(part, plan)
         outcome = PartOutcome(watched=watched)
