@@ -29,6 +29,8 @@ from slurmoperator.workers.actions import (
     UndrainWorker,
 )
 from slurmoperator.workers.situation import BUSY, REASON_PREFIX, PodStage
+from slurmruntime.model.nodes import SlurmNodeFacts
+from slurmruntime.values.ids import SlurmNode
 
 OUTCOMES: Final = (
     Outcome(),
@@ -195,14 +197,19 @@ def a_look_after_one_at_rest_comes_to_what_any_look_does(facts: NodeSetFacts) ->
         facts = replace(facts, conf=replace(facts.conf, node_set=node_set))
     plan = planning.plan(facts)
     _, rest = status.report(facts, plan, outcome, None)
-    busy = {name: replace(node, alloc_cpus=1) for name, node in facts.slurm.nodes.items()}
+    nodes, own = facts.slurm.nodes, {pod.slurm_node for pod in facts.pods}
+    busy = {name: replace(node, alloc_cpus=1) for name, node in nodes.items()}
+    busy_others = {name: nodes[name] if name in own else node for name, node in busy.items()}
+    states = frozenset({"DYNAMIC_NORM", "NOT_RESPONDING"})
+    stale = SlurmNodeFacts(name=SlurmNode("gone"), states=states, features=("gpu",))
     looks = (
         *(replace(facts, now=facts.now + timedelta(seconds=n)) for n in (1, 31, 3600, -3600)),
         replace(facts, pods=facts.pods[1:]),
         replace(facts, slurm=replace(facts.slurm, observations={})),
         replace(facts, prepared=replace(facts.prepared, revision="newer")),
         replace(facts, slurm=replace(facts.slurm, nodes=busy)),
-        replace(facts, slurm=replace(facts.slurm, nodes=dict(facts.slurm.nodes))),
+        replace(facts, slurm=replace(facts.slurm, nodes=busy_others)),
+        replace(facts, slurm=replace(facts.slurm, nodes={**nodes, "gone": stale})),
     )
     later = looks[facts.now.second % len(looks)]
     plan = planning.plan(later)
