@@ -28,7 +28,7 @@ def test_a_plan_reads_a_configuration_once() -> None:
         steps_up_to(most, lambda: changes.plan_change(written, in_force, PartitionReading()))
         <= most
     )
-    # `extraConf` and the two files, whoever asks for their lines.
+    # `extraConf`, the desired file and the one in force: once for all readers.
     assert 3 == lines.read.cache_info().misses
 
 
