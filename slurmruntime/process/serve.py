@@ -30,8 +30,8 @@ from slurmruntime.process.entrance import (
 BODY_LIMIT_BYTES = 8 * 2**20
 """The API server accepts objects of 3 MiB (<https://github.com/kubernetes/kubernetes/issues/19781>), and a review may have one twice."""
 
-BODIES_LIMIT_BYTES = 64 * 2**20
-"""Limit on all bodies being received; above it, only small ones are accepted."""
+BODIES_LIMIT_BYTES = 32 * 2**20
+"""Limit on all bodies being received; above it, only small ones are accepted. Twenty of the largest objects that etcd stores have room."""
 
 SMALL_BYTES = 64 * 2**10
 """A review usually has 10 kB, and senders of slow, long bodies must not keep it out."""
