@@ -3,6 +3,8 @@
 import itertools
 from typing import Any
 
+from bridge.settings import configuration
+from bridge.settings.configuration import Installation
 from tests.chart.rendering import Rendered
 
 PROGRAMS = ("webhook", "extender", "controllers")
@@ -13,6 +15,12 @@ def pod_spec(chart: Rendered, component: str) -> dict[str, Any]:
     deployment = chart.of_kind("Deployment")[f"slurm-bridge-{component}"]
     spec: dict[str, Any] = deployment["spec"]["template"]["spec"]
     return spec
+
+
+def signed(chart: Rendered) -> Installation:
+    """What the controllers are started with."""
+    program, *arguments = pod_spec(chart, "controllers")["containers"][0]["args"]
+    return configuration.sources(program, arguments).installation
 
 
 def mounts(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -2,10 +2,8 @@
 
 import yaml
 
-from bridge.settings import configuration
-from bridge.settings.configuration import Installation
 from tests.chart.conftest import Render
-from tests.chart.objects import pod_spec
+from tests.chart.objects import signed
 from tests.chart.rendering import Rendered
 
 WEBHOOK = "slurm-bridge-webhook.slurm-bridge.svc"
@@ -15,12 +13,6 @@ SECRETS = {
     "slurm-bridge-extender-tls",
     "slurm-bridge-scheduler-tls",
 }
-
-
-def signed(chart: Rendered) -> Installation:
-    """What the controllers are started with."""
-    program, *arguments = pod_spec(chart, "controllers")["containers"][0]["args"]
-    return configuration.sources(program, arguments).installation
 
 
 def test_secrets_are_made_empty_and_the_controllers_may_fill_these_only(chart: Rendered) -> None:

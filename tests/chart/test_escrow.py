@@ -8,8 +8,8 @@ import yaml
 
 from bridge.settings.schema import Settings
 from tests.chart.conftest import Render
+from tests.chart.objects import signed
 from tests.chart.rendering import HelmError, Rendered
-from tests.chart.test_certificates import signed
 
 HOSTS = ["escrow.example.test", "10.0.0.7"]
 ON = {"hosts": HOSTS}
