@@ -27,6 +27,7 @@ EXEMPT: Final[Mapping[str, str]] = {
     "slurmruntime/kube/client.py:operation": "a path that we wrote",
     "slurmruntime/kube/webhooks.py:get": "our own webhook configuration",
     "slurmruntime/process/serve.py:bind": "an address in the settings, which `values.address` has read",
+    "bridge/settings/configuration.py:_hosts": "an argument that the chart writes",
     "bridge/reconcile/program.py:opened": "names of our own programs",
     "bridge/slurm/batch_jobs/calls.py:search": "a clock's time",
     "bridge/slurm/encode.py:_switches": "a request that `notation.switches` has read",

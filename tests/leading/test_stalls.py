@@ -86,7 +86,7 @@ class LeaseServer:
             case _:
                 self.spec, self.version = body["spec"], self.version + 1
         if self.spec is None:
-            return web.json_response({"reason": "NotFound"}, status=404)
+            return web.json_response({"kind": "Status", "reason": "NotFound"}, status=404)
         metadata = {
             "name": "extender",
             "uid": "u",

@@ -101,7 +101,7 @@ class FakeApiServer:
             return 200, {"metadata": {"resourceVersion": "1"}, "items": items}
         if method == "GET" and "/namespaces/" in path and path.count("/") == 4:
             return 200, {"metadata": {**NOTED, "name": path.rpartition("/")[2]}}
-        return 404, {"reason": "NotFound"}
+        return 404, {"kind": "Status", "reason": "NotFound"}
 
     def _lease(self, method: str, path: str, data: bytes | None) -> tuple[int, object]:
         written = json.loads(data or b"{}")
@@ -111,7 +111,7 @@ class FakeApiServer:
             named = {**NOTED, "name": name, "resourceVersion": str(self.version)}
             self.leases[name] = {"metadata": named, "spec": written["spec"]}
         found = self.leases.get(name)
-        return (200, found) if found else (404, {"reason": "NotFound"})
+        return (200, found) if found else (404, {"kind": "Status", "reason": "NotFound"})
 
 
 class Response:
