@@ -31,7 +31,7 @@ def written(name: str) -> dict[str, str]:
     request = json.loads(recorded(name))["request"]
     user = request["userInfo"]["username"]
     owners = request["object"]["metadata"].get("ownerReferences", ())
-    notes = {names.REQUESTER_ANNOTATION: user, names.RULES_ANNOTATION: "slurm.user"}
+    notes = {names.REQUESTER_ANNOTATION: user, names.RULES_ANNOTATION: "all"}
     for owner in owners:
         if owner.get("controller"):
             notes[names.OWNER_ANNOTATION] = owner["uid"]
