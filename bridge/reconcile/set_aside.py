@@ -62,7 +62,8 @@ class SetAside:
         self._shares: Counter[str] = Counter()
         """Entries by namespace."""
         self._unreported: OrderedDict[tuple[Kind, str], tuple[About, str]] = OrderedDict()
-        """Events still to be sent."""
+        """Events still to be sent: at most `MOST` of what is over, beside those of the entries."""
+        self._is_reporting = False
         self._is_full = False
         self._news = asyncio.Event()
 
@@ -88,7 +89,7 @@ class SetAside:
             _log.error("set_aside.crashed", kind=kind, name=name, reason=reason, exc_info=error)
 
     def settled(self, kind: Kind, name: str) -> None:
-        """Note that the object is handled again, or gone."""
+        """Note that the object is handled again, or gone; an Event that is due is sent all the same."""
         if (kind, name) in self._entries:
             self._is_full = False
             self._forget(kind, name)
@@ -99,6 +100,10 @@ class SetAside:
         await liveness.run("set aside", self._report(events), stop)
 
     async def _report(self, events: EventRecorder) -> None:
+        # What was settled before this process led is not its to report.
+        for key in self._unreported.keys() - self._entries.keys():
+            del self._unreported[key]
+        self._is_reporting = True
         while True:
             while self._unreported:
                 _, (about, reason) = self._unreported.popitem(last=False)
@@ -141,7 +146,9 @@ class SetAside:
 
     def _forget(self, kind: Kind, name: str) -> None:
         del self._entries[kind, name]
-        self._unreported.pop((kind, name), None)
+        # An object can be odd and gone between two turns of the loop; its owner still wants to know.
+        if not self._is_reporting or len(self._unreported) > MOST:
+            self._unreported.pop((kind, name), None)
         self._count(kind, name, -1)
 
     def _count(self, kind: Kind, name: str, change: int) -> None:

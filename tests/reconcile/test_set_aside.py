@@ -130,6 +130,41 @@ def test_who_leads_later_tells_people_once_of_what_is_still_set_aside() -> None:
     virtual_time.run(main)
 
 
+def test_an_owner_is_told_of_what_was_odd_for_less_than_a_turn_of_the_loop() -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock)
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(world.aside.report(world.events, stop))
+            await clock.sleep(1)
+            world.aside.tell("pod", "team-a/odd", "too long", about=POD)
+            world.aside.settled("pod", "team-a/odd")
+            await clock.sleep(1)
+            stop.set()
+        assert [(POD, "too long")] == world.said
+        assert 0 == len(world.aside)
+
+    virtual_time.run(main)
+
+
+def test_what_came_and_went_while_the_api_server_was_slow_is_told_within_a_bound() -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock)
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(world.aside.report(world.events, stop))
+            await clock.sleep(1)
+            for number in range(3 * MOST):
+                name = f"odd-{number}"
+                world.aside.tell("pod", name, "odd", about=replace(POD, name=name))
+                world.aside.settled("pod", name)
+            await clock.sleep(1)
+            stop.set()
+        assert MOST == len(world.said)
+
+    virtual_time.run(main)
+
+
 def test_a_flood_is_told_once_each_in_its_order_and_the_speaker_ends_when_told() -> None:
     async def main(clock: VirtualClock) -> None:
         world = World(clock)
