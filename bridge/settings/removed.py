@@ -64,7 +64,8 @@ _ALWAYS: Final[Mapping[str, object]] = {
     "slurm.connections": 8,
     "slurm.token_warning_s": "three days, or the last quarter of the token's lifetime",
     "slurm_jobs.companion_account": _argument("companion-account"),
-    "sylabs.inventory_namespace": "default",
+    "sylabs.addresses": "without effect: slurm-config is not read",
+    "sylabs.inventory_namespace": "without effect: slurm-config is not read",
     "webhook.track_fields": False,
 }
 """The constant in place of each; `tests/settings/test_removed.py` compares them."""

@@ -2,11 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from slurmruntime.settings import values
 from slurmruntime.settings.values import Section, TextMap
 
 _PLACE = re.compile(r"([A-Za-z0-9.:-]+:)?/.*")
@@ -45,10 +43,6 @@ class SylabsSection(Section):
         default_factory=dict,
         description="Volumes to which old manifests copy results, `/path` of a hostPath or `server:/path` of an nfs, and the"
         " claim, or `claim/folder`, to use instead; subfolders are kept. Results for other volumes are not copied.",
-    )
-    addresses: Annotated[tuple[str, ...], BeforeValidator(values.split)] = Field(
-        (),
-        description="Hosts, beside that of slurm.url, by which slurm-config may name this Slurm.",
     )
 
 

@@ -25,7 +25,6 @@ from slurmjobs.reconcile.companions.collectors import ResultCollectors
 from slurmjobs.reconcile.companions.logs import LogCompanions
 from slurmjobs.reconcile.companions.pods import CompanionWatch
 from slurmjobs.reconcile.dependencies import SlurmDependencies, UnmetDependency
-from slurmjobs.reconcile.inventory import NodeInventory
 from slurmjobs.reconcile.loop import JobsInSlurm, JobSources, SlurmJobLoop
 from slurmjobs.reconcile.preparing import Preparer
 from slurmjobs.reconcile.remembering import AnswerCache
@@ -60,8 +59,6 @@ class SlurmJobs:
         self._pods = pods
         self._pods_by_name = pods.index(lambda pod: [pod.full_name])
         self._policy = policy
-        has_inventory = program.settings.sylabs.enabled
-        self._inventory = NodeInventory(program) if has_inventory else None
         self._objects = JobCaches(_resources(program.settings.sylabs), program.set_aside)
         self._by_name = self._objects.of(slurmjob.OURS).index(lambda job: [job.full_name])
         image, account = (
@@ -74,8 +71,7 @@ class SlurmJobs:
         """Return the services of every replica; readiness depends on the watch of our own kind."""
         watches = (self._watch(resource, cache) for resource, cache in self._objects)
         companions = [self._companions.part()] if self._companions else []
-        inventory = self._inventory.parts() if self._inventory else ()
-        return (*watches, *companions, *inventory)
+        return (*watches, *companions)
 
     def _watch(self, resource: JobResource, cache: Cache[SlurmJobObject]) -> Service:
         # A foreign definition may never be installed: our own jobs do not wait for it.
@@ -86,12 +82,6 @@ class SlurmJobs:
 
     async def control(self, term: Leadership, stop: asyncio.Event) -> None:
         """Run the controller while this process leads."""
-        async with asyncio.TaskGroup() as group:
-            if self._inventory:
-                group.create_task(self._inventory.control(stop))
-            group.create_task(self._control(term, stop))
-
-    async def _control(self, term: Leadership, stop: asyncio.Event) -> None:
         program = self._program
         while not self._objects.is_synced(slurmjob.OURS):
             await pause(_SYNC_POLL_S, stop)  # the definition may never be installed

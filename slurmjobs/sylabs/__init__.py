@@ -2,8 +2,5 @@
 
 `spec` has their typed fields, from which `deploy/sylabs_definitions.py` writes CustomResourceDefinitions. `translation`
 turns an object into a SlurmJob of ours, `container` writes the script of one that names an image, and `job` decodes objects
-into what the controller of SlurmJobs works with. `site` holds an administrator's settings about old manifests.
-
-`slurm_config` reads the ConfigMap in which their resource daemon described each node's Slurm partition, and `inventory`
-decides what to write on the nodes from it. Everything here is pure.
+into what the controller of SlurmJobs works with. `site` holds an administrator's settings about old manifests. Everything here is pure.
 """

@@ -45,10 +45,6 @@ WHEN_LOST_ANNOTATION = "slurm-bridge.dev/when-lost"
 """Pod annotation: an operator's decision if it is unknown whether a lost placeholder had ended,
 `restore` or `let-go`."""
 
-INVENTORY_ANNOTATION = "slurm-bridge.dev/sylabs-inventory"
-"""Node annotation: JSON, which labels and capacities we have written there of ConfigMap
-`slurm-config` (`slurmjobs.sylabs.inventory`)."""
-
 EVICT_UNTIL_ANNOTATION = "slurm-bridge.dev/evict-until"
 """On our own namespace, set by an operator: until then any number of pods may be evicted at
 once."""

@@ -271,13 +271,8 @@ def test_a_node_that_is_not_slurms_is_not_written(thief: Api) -> None:
         "status": {"conditions": [{"type": names.SLURM_STATE_CONDITION, "status": "True"}]}
     }
     assert "nodes that are Slurm's" in write(thief, f"{path}/status", condition)
-    inventory = {
-        "metadata": {
-            "labels": {"slurm.sylabs.io/partition": "debug"},
-            "annotations": {names.INVENTORY_ANNOTATION: "{}"},
-        }
-    }
-    assert "" == write(thief, path, inventory), "`slurm-config` may name any node"
+    label = {"metadata": {"labels": {"slurm.sylabs.io/partition": "debug"}}}
+    assert "nodes that are Slurm's" in write(thief, path, label)
 
 
 @pytest.mark.attack(
@@ -293,7 +288,6 @@ def test_of_slurms_nodes_our_own_keys_are_written_only(cluster: Cluster, thief: 
         (path, {"spec": {"taints": [{**mine, "effect": "NoSchedule"}]}}),
         (path, {**marked, "spec": {"unschedulable": True}}),
         (f"{path}/status", {"status": {"conditions": [condition]}}),
-        (f"{path}/status", {"status": {"capacity": {"slurm.sylabs.io/disk": "1"}}}),
     )
     refused: tuple[tuple[str, Manifest], ...] = (
         (path, {"spec": {"taints": [{"key": "a", "effect": "NoExecute"}]}}),
@@ -305,6 +299,7 @@ def test_of_slurms_nodes_our_own_keys_are_written_only(cluster: Cluster, thief: 
         (f"{path}/status", {"status": {"addresses": [{"type": "InternalIP", "address": "1.1.1.1"}]}}),
         (f"{path}/status", {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}),
         (f"{path}/status", {"status": {"capacity": {"cpu": "999"}}}),
+        (f"{path}/status", {"status": {"allocatable": {"slurm.sylabs.io/disk": "1"}}}),
         (f"{path}/status", {"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": 1}}}}),
         (f"{path}/status", {"status": {"declaredFeatures": ["Mine"]}}),
     )  # fmt: skip

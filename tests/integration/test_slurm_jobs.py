@@ -13,7 +13,7 @@ from sandbox.options import Options
 from slurmruntime.values import names
 from tests import faults
 from tests.fault_bench import FaultBench, fault_bench
-from tests.integration import node_inventory, old_manifests
+from tests.integration import old_manifests
 from tests.integration.batch_namespace import PATIENCE_S, Namespace, conditions
 from tests.servers import fresh_namespace, running_sandbox, wait_until
 from tests.slurmjobs import argo
@@ -365,10 +365,6 @@ def test_a_definition_of_sylabs_that_is_missing_stops_nobody_elses_jobs(
         namespace.create(name, "exit 0")
         assert "Succeeded" == namespace.await_phase(name, "Succeeded", "Failed")["phase"]
         assert len(namespace.accounted(name)) == 1
-
-
-def test_what_slurm_config_says_of_a_node_is_written_on_it(sandbox: Sandbox) -> None:
-    node_inventory.written_and_taken_away(sandbox, PATIENCE_S)
 
 
 def test_an_array_of_a_hundred_says_which_task_failed(namespace: Namespace) -> None:

@@ -21,7 +21,6 @@ from bridge.settings import configuration, removed
 from bridge.settings.configuration import Sources
 from bridge.settings.schema import Settings
 from slurmcli import installation
-from slurmjobs.reconcile import inventory
 from slurmruntime.kube.client import REQUEST_TIMEOUT_S
 from slurmruntime.settings import sources
 from slurmruntime.settings.sources import Name
@@ -58,7 +57,6 @@ CONSTANTS: Mapping[str, object] = {
     "placement.submit_concurrency": SLURM_CONNECTIONS,
     "placement.workers": WORKERS,
     "slurm.connections": SLURM_CONNECTIONS,
-    "sylabs.inventory_namespace": inventory.NAMESPACE,
 }
 WORDS = {
     "agent.node",
@@ -74,6 +72,8 @@ WORDS = {
     "placement.when_full",
     "slurm.token_warning_s",
     "slurm_jobs.companion_account",
+    "sylabs.addresses",
+    "sylabs.inventory_namespace",
     "webhook.track_fields",
 }
 """No number stands for these."""

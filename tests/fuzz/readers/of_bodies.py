@@ -10,7 +10,6 @@ from bridge.kube.claims import resource_claims, slices
 from extender import wire as extender_wire
 from slurmclient.errors import SlurmError
 from slurmjobs.objects import slurmjob
-from slurmjobs.reconcile import inventory
 from slurmjobs.sylabs.job import KINDS, SylabsResource
 from slurmjobs.sylabs.site import SylabsSite
 from slurmoperator.keys import secrets
@@ -132,8 +131,6 @@ READERS: tuple[Reader, ...] = (
     _body("slurmoperator.nodesets.nodeset:NODE_SET.read", NODE_SET.read),
     _body("slurmjobs.objects.slurmjob:JobResource.read", slurmjob.OURS.read, *_BAD_JSON),
     _body("slurmjobs.objects.slurmjob:read_metadata", slurmjob.read_metadata, *_BAD_JSON),
-    _body("slurmjobs.reconcile.inventory:_read_node", inventory._read_node),
-    _body("slurmjobs.reconcile.inventory:_read_config_map", inventory._read_config_map),
     *(
         _body(
             f"slurmjobs.sylabs.job:{kind.plural}.{kind.group}",

@@ -17,10 +17,8 @@ from slurmjobs.objects.status import ArrayTasks
 from slurmjobs.script import body
 from slurmjobs.script.options import OPTIONS
 from slurmjobs.script.values.form import LONGEST_VALUE, UnreadableValue, ValueForm
-from slurmjobs.sylabs import inventory, slurm_config
-from tests.fuzz.grammars import YAML, Grammar, framed
+from tests.fuzz.grammars import Grammar, framed
 from tests.fuzz.readers.reader import (
-    ANNOTATIONS,
     USER,
     Reader,
     in_bytes,
@@ -129,27 +127,5 @@ READERS: tuple[Reader, ...] = (
         most_bytes=report._LONGEST_FAILED,
         read=_named,
         steps=12,
-    ),
-    Reader(
-        name="slurmjobs.sylabs.slurm_config:read",
-        author=USER,
-        most_bytes=slurm_config.LONGEST,
-        read=slurm_config.read,
-        grammar=YAML,
-        dear="on a thread, and only when the ConfigMap has changed",
-        steps=400,
-        memory=1200,
-    ),
-    Reader(
-        name="slurmjobs.sylabs.inventory:_parse_note",
-        author=USER,
-        most_bytes=ANNOTATIONS,
-        read=inventory._parse_note,
-    ),
-    Reader(
-        name="slurmjobs.sylabs.inventory:_host",
-        author=USER,
-        most_bytes=slurm_config.LONGEST,
-        read=inventory._host,
     ),
 )
