@@ -117,26 +117,26 @@ class Cache(Generic[T]):
         to deliver it. An object that is not (or no longer) cached is not brought back. A list always
         wins, because it may skip versions.
         """
-        key = self.kind.key(new)
+        key = self.kind.identify(new).key
         old = self._objects.get(key)
-        version = self.kind.version(new)
-        if old is None or self.kind.version(old) != base or version == base:
+        version = self.kind.identify(new).version
+        if old is None or self.kind.identify(old).version != base or version == base:
             return
         self._ahead[key] = version
         self._set(key, new)
 
     def put(self, new: T) -> None:
         """Store an object delivered by the watch."""
-        key = self.kind.key(new)
+        key = self.kind.identify(new).key
         ahead = self._ahead.get(key)
         if ahead is None:
             self._set(key, new)
-        elif ahead == self.kind.version(new):
+        elif ahead == self.kind.identify(new).version:
             del self._ahead[key]
 
     def put_listed(self, new: T) -> None:
         """Store an object from a list."""
-        key = self.kind.key(new)
+        key = self.kind.identify(new).key
         self._ahead.pop(key, None)
         self._set(key, new)
 
@@ -167,7 +167,7 @@ class Cache(Generic[T]):
 
     def _set(self, key: str, new: T) -> None:
         old = self._objects.get(key)
-        if old is not None and self.kind.version(old) == self.kind.version(new):
+        if old is not None and self.kind.identify(old).version == self.kind.identify(new).version:
             return
         self._objects[key] = new
         self._changed(key, old, new)
@@ -209,7 +209,7 @@ class Cache(Generic[T]):
             self._set_aside.settled(self.kind.called, self._name(key, cached))
 
     def _name(self, key: str, cached: T | None) -> str:
-        return key if cached is None else self.kind.name(cached)
+        return key if cached is None else self.kind.identify(cached).name
 
 
 class Share(Generic[T]):
@@ -230,12 +230,12 @@ class Share(Generic[T]):
 
     def put(self, new: T) -> None:
         """Store an object delivered by the watch."""
-        self._keys.add(self.kind.key(new))
+        self._keys.add(self.kind.identify(new).key)
         self._cache.put(new)
 
     def put_listed(self, new: T) -> None:
         """Store an object from a list."""
-        self._keys.add(self.kind.key(new))
+        self._keys.add(self.kind.identify(new).key)
         self._cache.put_listed(new)
 
     def remove(self, key: str) -> None:

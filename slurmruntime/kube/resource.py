@@ -3,7 +3,7 @@
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -33,30 +33,28 @@ _owners = Part(
 _bookmark = msgspec.json.Decoder(meta.Bookmark)
 
 
+class ObjectIdentity(NamedTuple):
+    """What tells one object, and one version of it, from others."""
+
+    key: str
+    """Its key in caches: its uid, or its name."""
+    version: str
+    """Its resourceVersion: opaque, compared for equality only."""
+    name: str
+    """Its name for people."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceKind(Generic[T]):
     """A kind of object that a reflector lists and watches, and how to decode it."""
 
     path: str
     read: Callable[[Json], T]
-    identify: Callable[[T], tuple[str, str, str]]
-    """Return an object's key in caches, its resourceVersion, and its name for people."""
+    identify: Callable[[T], ObjectIdentity]
     called: oddities.Kind = "object"
     """Name of the kind in logs and metrics about objects that are set aside."""
     api_kind: str = ""
     """`Pod` or `Node` if Events may report an object that is set aside; else ""."""
-
-    def key(self, listed: T) -> str:
-        """Return an object's key in caches: its uid, or its name."""
-        return self.identify(listed)[0]
-
-    def version(self, listed: T) -> str:
-        """Return an object's resourceVersion: opaque, compared for equality only."""
-        return self.identify(listed)[1]
-
-    def name(self, listed: T) -> str:
-        """Return an object's name for people."""
-        return self.identify(listed)[2]
 
 
 class OwnObject(Protocol):
@@ -89,9 +87,9 @@ def own_kind(
     )
 
 
-def identity_of(metadata: "ObjectMetadata") -> tuple[str, str, str]:
-    """Return what identifies an object of our own, by uid; see `ResourceKind.identify`."""
-    return metadata.uid, metadata.resource_version, metadata.full_name
+def identity_of(metadata: "ObjectMetadata") -> ObjectIdentity:
+    """Return what identifies an object of our own, by uid."""
+    return ObjectIdentity(metadata.uid, metadata.resource_version, metadata.full_name)
 
 
 class Change(enum.Enum):

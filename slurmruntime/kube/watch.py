@@ -199,7 +199,7 @@ class Reflector(Generic[T]):
             if isinstance(listed, ObjectIdentity):
                 keys |= {listed.uid, listed.name}  # whichever of them is the key
             elif listed is not None:
-                keys.add(self._kind.key(listed))
+                keys.add(self._kind.identify(listed).key)
                 self._cache.put_listed(listed)
 
     async def _watch(self) -> None:
@@ -245,10 +245,10 @@ class Reflector(Generic[T]):
             self._version = new.resource_version
             return
         if change is Change.DELETED:
-            self._cache.remove(self._kind.key(new))
+            self._cache.remove(self._kind.identify(new).key)
         else:
             self._cache.put(new)
-        self._version = self._kind.version(new)
+        self._version = self._kind.identify(new).version
 
     def _read(self, body: msgspec.Raw) -> T | ObjectIdentity | None:
         """Decode an object; return the identity of one that is set aside, or None without one."""

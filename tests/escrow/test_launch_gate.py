@@ -93,7 +93,7 @@ def test_a_native_job_waits_until_the_pod_is_gone_and_no_longer() -> None:
             asked = group.create_task(hall.asks())
             await hall.clock.sleep(4.2)
             assert not asked.done()
-            hall.pods.remove(PODS.key(hall.old))
+            hall.pods.remove(PODS.identify(hall.old).key)
         answer, after_s = asked.result()
         assert "" == answer
         assert 4.2 <= after_s < 4.5
@@ -291,7 +291,7 @@ def test_ends_of_pods_elsewhere_do_not_disturb() -> None:
             group.create_task(hall.asks(within_s=0.9))
             await hall.clock.sleep(0.5)
             before = hall.calls
-            hall.pods.remove(PODS.key(other))
+            hall.pods.remove(PODS.identify(other).key)
             await hall.clock.sleep(0.2)
             assert before == hall.calls
 

@@ -9,7 +9,7 @@ import pytest
 from slurmruntime.kube import resource
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.kube.resource import Json, ResourceKind
+from slurmruntime.kube.resource import Json, ObjectIdentity, ResourceKind
 from slurmruntime.kube.watch import Reflector
 from slurmruntime.model.objects import KubeObject
 
@@ -35,7 +35,7 @@ async def test_others_have_their_turn_while_a_page_is_decoded(
             await asyncio.sleep(0)
             decoded_at_once.append(0)
 
-    kind = ResourceKind(path="/p", read=read, identify=lambda o: (o.uid, "1", o.uid))
+    kind = ResourceKind(path="/p", read=read, identify=lambda o: ObjectIdentity(o.uid, "1", o.uid))
     reflector = Reflector(KubeClient.__new__(KubeClient), Cache(kind))
     items = [
         msgspec.Raw(

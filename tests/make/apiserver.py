@@ -205,7 +205,7 @@ class ApiServer:
             if not _is_watched(found, cache):
                 continue
             seen = cache.kind.read(msgspec.json.encode(found))
-            change = (cache.remove, cache.kind.key(seen)) if is_gone else (cache.put, seen)
+            change = (cache.remove, cache.kind.identify(seen).key) if is_gone else (cache.put, seen)
             self._events.append(change)
             asyncio.get_running_loop().call_later(WATCH_LAGS_S, self._deliver)
 

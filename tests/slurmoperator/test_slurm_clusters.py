@@ -97,7 +97,7 @@ class World:
         ]
         for each in found:
             cache.put_listed(each)
-        cache.retain({cache.kind.key(each) for each in found})
+        cache.retain({cache.kind.identify(each).key for each in found})
 
     def told(self, condition: str) -> tuple[str, str, str]:
         status = self.admin.get(where(self.namespace, "slurm"))["status"]
