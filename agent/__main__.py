@@ -15,7 +15,7 @@ from bridge.settings.schema import Settings
 from slurmruntime.kube import resource
 from slurmruntime.kube.cache import Cache
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.kube.resource import ObjectIdentity, ResourceKind
+from slurmruntime.kube.resource import ObjectVersion, ResourceKind
 from slurmruntime.kube.watch import Reflector
 from slurmruntime.model.objects import KubeObject
 from slurmruntime.process import health, lifetime
@@ -33,7 +33,7 @@ _CONNECTIONS = 2
 PODS = ResourceKind(
     path="/api/v1/pods",
     read=resource.kube_object,
-    identify=lambda pod: ObjectIdentity(
+    identify=lambda pod: ObjectVersion(
         pod.uid, pod.resource_version, f"{pod.namespace}/{pod.name}"
     ),
     called="pod",

@@ -13,7 +13,7 @@ from bridge.domain.model.demand import Demand
 from bridge.kube import bounds, containers, odd_numbers, wire
 from slurmruntime.kube import paths
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.kube.resource import Json, ObjectIdentity, ResourceKind, owner, read
+from slurmruntime.kube.resource import Json, ObjectVersion, ResourceKind, owner, read
 from slurmruntime.model.affinity import NodeTerm, Requirement, Toleration
 from slurmruntime.values import numbers
 from slurmruntime.values.ids import KubeNode, PodUid
@@ -43,7 +43,7 @@ def bound_pod(body: Json) -> pods.BoundPod:
 PODS = ResourceKind(
     path="/api/v1/pods",
     read=pod,
-    identify=lambda p: ObjectIdentity(p.uid, p.resource_version, p.full_name),
+    identify=lambda p: ObjectVersion(p.uid, p.resource_version, p.full_name),
     called="pod",
     api_kind="Pod",
 )
@@ -51,7 +51,7 @@ PODS = ResourceKind(
 BOUND_PODS = ResourceKind(
     path="/api/v1/pods",
     read=bound_pod,
-    identify=lambda p: ObjectIdentity(p.uid, p.resource_version, f"{p.namespace}/{p.name}"),
+    identify=lambda p: ObjectVersion(p.uid, p.resource_version, f"{p.namespace}/{p.name}"),
     called="other_pod",
 )
 """Bound pods, reduced to what the accounting of nodes needs, by uid.

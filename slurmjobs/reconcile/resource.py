@@ -8,7 +8,7 @@ from slurmjobs.objects.slurmjob import JobResource, SlurmJobObject
 from slurmjobs.objects.status import SlurmJobStatus
 from slurmruntime.kube import errors, paths
 from slurmruntime.kube.client import JSON_PATCH, KubeClient
-from slurmruntime.kube.resource import Json, ObjectIdentity, ResourceKind, malformed
+from slurmruntime.kube.resource import Json, ObjectVersion, ResourceKind, malformed
 from slurmruntime.model import json_patch
 from slurmruntime.model.json_patch import Operation
 from slurmruntime.values import names
@@ -31,7 +31,7 @@ def kind_of(resource: JobResource) -> ResourceKind[SlurmJobObject]:
     return ResourceKind(
         path=paths.collection(resource.api_version, resource.plural),
         read=partial(read, resource),
-        identify=lambda job: ObjectIdentity(
+        identify=lambda job: ObjectVersion(
             job.metadata.uid, job.metadata.resource_version, job.full_name
         ),
     )

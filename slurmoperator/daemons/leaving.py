@@ -22,7 +22,7 @@ from slurmruntime.kube import errors, lists, paths, resource
 from slurmruntime.kube.apply import ownership, writes
 from slurmruntime.kube.apply.ownership import OwnershipMetadata
 from slurmruntime.kube.client import KubeClient
-from slurmruntime.kube.resource import Json, ObjectIdentity, ResourceKind
+from slurmruntime.kube.resource import Json, ObjectVersion, ResourceKind
 
 _READ: Final = {
     "NodeSet": NODE_SET.plural,
@@ -198,7 +198,7 @@ async def _neighbours(client: KubeClient, namespace: str) -> list[Neighbour]:
         resource_kind = ResourceKind(
             path=paths.collection(API_VERSION, plural),
             read=partial(_read, kind),
-            identify=lambda neighbour: ObjectIdentity(neighbour.name, "", neighbour.name),
+            identify=lambda neighbour: ObjectVersion(neighbour.name, "", neighbour.name),
         )
         neighbours += await lists.listing(client, resource_kind, namespace=namespace)
     return neighbours

@@ -3,7 +3,7 @@
 import msgspec
 
 from slurmruntime.kube.meta import Metadata, Struct
-from slurmruntime.kube.resource import Json, ObjectIdentity, ResourceKind, read
+from slurmruntime.kube.resource import Json, ObjectVersion, ResourceKind, read
 from slurmruntime.model import nodes
 from slurmruntime.values import quantities
 from slurmruntime.values.ids import KubeNode
@@ -55,7 +55,7 @@ def node(body: Json) -> nodes.KubeNodeFacts:
 NODES = ResourceKind(
     path="/api/v1/nodes",
     read=node,
-    identify=lambda n: ObjectIdentity(n.name, n.resource_version, n.name),
+    identify=lambda n: ObjectVersion(n.name, n.resource_version, n.name),
     called="node",
     api_kind="Node",
 )

@@ -33,7 +33,7 @@ _owners = Part(
 _bookmark = msgspec.json.Decoder(meta.Bookmark)
 
 
-class ObjectIdentity(NamedTuple):
+class ObjectVersion(NamedTuple):
     """What tells one object, and one version of it, from others."""
 
     key: str
@@ -50,7 +50,7 @@ class ResourceKind(Generic[T]):
 
     path: str
     read: Callable[[Json], T]
-    identify: Callable[[T], ObjectIdentity]
+    identify: Callable[[T], ObjectVersion]
     called: oddities.Kind = "object"
     """Name of the kind in logs and metrics about objects that are set aside."""
     api_kind: str = ""
@@ -87,9 +87,9 @@ def own_kind(
     )
 
 
-def identity_of(metadata: "ObjectMetadata") -> ObjectIdentity:
+def identity_of(metadata: "ObjectMetadata") -> ObjectVersion:
     """Return what identifies an object of our own, by uid."""
-    return ObjectIdentity(metadata.uid, metadata.resource_version, metadata.full_name)
+    return ObjectVersion(metadata.uid, metadata.resource_version, metadata.full_name)
 
 
 class Change(enum.Enum):

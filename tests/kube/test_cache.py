@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurmruntime.kube.cache import Cache
-from slurmruntime.kube.resource import Json, ObjectIdentity, ResourceKind
+from slurmruntime.kube.resource import Json, ObjectVersion, ResourceKind
 from slurmruntime.values.oddities import About
 from slurmruntime.values.oddities import Kind as Called
 
@@ -25,7 +25,7 @@ def read(_: Json) -> Thing:
 
 
 THINGS = ResourceKind(
-    path="/things", read=read, identify=lambda t: ObjectIdentity(t.key, t.version, t.key)
+    path="/things", read=read, identify=lambda t: ObjectVersion(t.key, t.version, t.key)
 )
 FIRST, SECOND, THIRD = (Thing("a", version) for version in ("17", "9", "x"))
 

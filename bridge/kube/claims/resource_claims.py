@@ -20,7 +20,7 @@ from bridge.kube import wire
 from bridge.kube.claims import bodies
 from slurmruntime.kube import errors, lists, meta, paths, resource
 from slurmruntime.kube.client import APPLY, JSON_PATCH, KubeClient
-from slurmruntime.kube.resource import Json, ObjectIdentity, ResourceKind
+from slurmruntime.kube.resource import Json, ObjectVersion, ResourceKind
 from slurmruntime.model import json_patch
 from slurmruntime.model.json_patch import Operation
 from slurmruntime.values.ids import KubeNode, PodUid
@@ -201,7 +201,7 @@ def _made_for(meta: meta.Metadata) -> tuple[str, str]:
 CLAIMS = ResourceKind(
     path=paths.collection(API, "resourceclaims"),
     read=for_cache,
-    identify=lambda c: ObjectIdentity(c.uid, c.resource_version, f"{c.namespace}/{c.name}"),
+    identify=lambda c: ObjectVersion(c.uid, c.resource_version, f"{c.namespace}/{c.name}"),
 )
 """All claims, by uid: their devices are taken. Their requests are stored only while they wait."""
 
@@ -209,7 +209,7 @@ CLAIMS = ResourceKind(
 CLASSES = ResourceKind(
     path=paths.collection(API, "deviceclasses"),
     read=device_class,
-    identify=lambda c: ObjectIdentity(c.name, c.resource_version, c.name),
+    identify=lambda c: ObjectVersion(c.name, c.resource_version, c.name),
 )
 
 

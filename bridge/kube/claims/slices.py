@@ -7,7 +7,7 @@ import msgspec
 from bridge.domain.model.claims.values import Device, DeviceId, ResourceSlice
 from bridge.kube.claims.resource_claims import API
 from slurmruntime.kube import meta, paths, resource
-from slurmruntime.kube.resource import Json, ObjectIdentity, ResourceKind
+from slurmruntime.kube.resource import Json, ObjectVersion, ResourceKind
 
 _MOST_DEVICES = 2048
 """Devices read of one slice; Kubernetes allows 128."""
@@ -74,7 +74,7 @@ def resource_slice(body: Json) -> ResourceSlice:
 SLICES = ResourceKind(
     path=paths.collection(API, "resourceslices"),
     read=resource_slice,
-    identify=lambda s: ObjectIdentity(s.name, s.resource_version, s.name),
+    identify=lambda s: ObjectVersion(s.name, s.resource_version, s.name),
 )
 
 

@@ -1,6 +1,8 @@
-"""A script on which we fail ourselves is told to the SlurmJob, instead of failing again and again without a word."""
+"""A script on which we fail ourselves is told to the SlurmJob, and one that takes long stops nobody else's."""
 
-from collections.abc import Mapping
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
 from typing import cast
 
 import pytest
@@ -26,16 +28,20 @@ def _bug() -> Policy:
     raise ValueError("Exceeds the limit (4300 digits)")
 
 
-async def test_a_bug_is_a_refusal_that_the_slurm_job_is_told() -> None:
-    preparer = Preparer(
+def preparing(policy: Callable[[], Policy]) -> Preparer:
+    return Preparer(
         cast("KubeClient", None),
-        policy=_bug,
+        policy=policy,
         labels=_labels,
         slurm_user=_nobody,
         now=lambda: NOW,
         resolve=lambda _job: SlurmDependencies(),
         has_collectors=False,
     )
+
+
+async def test_a_bug_is_a_refusal_that_the_slurm_job_is_told() -> None:
+    preparer = preparing(_bug)
     with capture_logs() as log, pytest.raises(PreparationFailure) as found:
         await preparer.prepare(slurm_job())
 
@@ -43,3 +49,18 @@ async def test_a_bug_is_a_refusal_that_the_slurm_job_is_told() -> None:
     assert "ValueError: Exceeds the limit (4300 digits)" in found.value.text
     assert not found.value.is_final
     assert ["slurm_job.not_prepared"] == [each["event"] for each in log]
+
+
+async def test_others_have_their_turn_while_a_script_is_read() -> None:
+    others_had_it = threading.Event()
+    waited: list[bool] = []
+
+    def policy() -> Policy:
+        waited.append(others_had_it.wait(20))
+        return _bug()
+
+    asyncio.get_running_loop().call_later(0.01, others_had_it.set)
+    with pytest.raises(PreparationFailure):
+        await preparing(policy).prepare(slurm_job())
+
+    assert [True] == waited
