@@ -71,6 +71,30 @@ sys.exit(lifetime.run({main}, deadline_s={deadline_s}))
 """
 
 
+LARGE = """
+import os
+from slurmruntime.process import lifetime
+
+def resident_mib():
+    status = open("/proc/self/status").read()
+    return int(status.split("VmRSS:")[1].split()[0]) // 1024
+
+async def main(stop):
+    largest = b"x" * (30 * 2**20)  # once it is freed, glibc would keep all that is smaller
+    del largest
+    before = resident_mib()
+    bodies, beside = [], []
+    for _ in range(100):
+        bodies.append(b"x" * 2**20)
+        beside.append(bytearray(600))  # so that the heap cannot shrink from its end
+    bodies.clear()
+    print(resident_mib() - before, flush=True)
+    os._exit(0)
+
+lifetime.run(main)
+"""
+
+
 class Child:
     """A process that has said that it is ready."""
 
@@ -230,3 +254,11 @@ class TestParts:
 
         assert cancelled.is_set()
         assert caught.group_contains(EndedEarly, match="'server' ended without being asked")
+
+
+def test_what_large_bodies_took_goes_back_to_the_system() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LARGE], capture_output=True, check=True, timeout=60, text=True
+    )
+
+    assert int(done.stdout) < 10  # MiB of 100
