@@ -11,6 +11,8 @@ import yaml
 from sandbox import chart
 from sandbox.client import Sandbox
 from sandbox.options import Options
+from sandbox.realnodes import box
+from sandbox.realnodes.network import Network
 from slurmruntime.values import names
 from tests.realnodes import cores
 from tests.realnodes.containers import STARTS_S, Containers
@@ -31,11 +33,8 @@ class Agent:
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         self._config = folder / "agent.yaml"
-        own = next(
-            path
-            for path in Path("/sys/fs/cgroup/cpuset").iterdir()
-            if path.name.endswith(f"-{NODE}") and (path / "kubepods").is_dir()
-        )
+        group = box.group_of(Network.load(sandbox.instance.root), NODE)
+        own = Path("/sys/fs/cgroup/cpuset") / group
         self._mounted = folder / "cgroup"
         self._mounted.mkdir()
         (self._mounted / "cpuset").symlink_to(own)

@@ -6,6 +6,7 @@ met a bound of ours or of the API server's; it is counted, and its last words ar
 
 import contextlib
 import multiprocessing
+import os
 import random
 import signal
 import time
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
+from pathlib import Path
 from queue import Empty
 from typing import TYPE_CHECKING
 
@@ -34,6 +36,8 @@ _PAUSES_S = (0.5, 2.0)
 _LOOKS_EVERY_S = 1.0
 _ENDS_WITHIN_S = 120.0
 _LONGEST_WORDS = 200
+_LAST = 19
+"""The least of all priorities, as `nice` counts them."""
 
 
 class Crowd:
@@ -91,6 +95,7 @@ class Crowd:
 
 def _act(actor: str, site: Site, go: Event, stop: Event, sent: "Queue[Burst]") -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who measures ends us
+    _come_last()
     dice = random.Random(f"{site.seed} {actor}")  # noqa: S311  # seeded: the same draws come again
     parent = multiprocessing.parent_process()
     attacks = ACTORS[actor](Grounds(site, dice))
@@ -102,6 +107,14 @@ def _act(actor: str, site: Site, go: Event, stop: Event, sent: "Queue[Burst]") -
             if stop.wait(dice.uniform(*_PAUSES_S)) or not (parent and parent.is_alive()):
                 return
             sent.put(_burst(actor, what, attacks[what]))
+
+
+def _come_last() -> None:
+    """Take only processor time that nobody else wants: elsewhere, whoever attacks has a machine of their own."""
+    os.setsid()  # the kernel groups processes by session, and weighs the groups first: sched(7)
+    os.nice(_LAST)
+    with contextlib.suppress(OSError):  # not every kernel groups them
+        Path("/proc/self/autogroup").write_text(str(_LAST))
 
 
 def _burst(actor: str, what: str, attack: Callable[[], None]) -> Burst:
