@@ -202,7 +202,7 @@ def test_a_pod_whose_job_ends_while_it_is_given_its_node_never_starts(
         wait_until(lambda: names.NODE_ANNOTATION in notes_of(containers), STARTS_S, sandbox=hybrid)
         hybrid.run("scancel", containers.job_of("first"))
         hybrid.resume("bridge-scheduler")
-        wait_until(lambda: "has lost" in unbound(containers), STARTS_S, sandbox=hybrid)
+        wait_until(lambda: "no longer has" in unbound(containers), STARTS_S, sandbox=hybrid)
         assert "nodeName" not in containers.get("first")["spec"]
     finally:
         hybrid.resume("bridge-scheduler")
