@@ -88,6 +88,12 @@ class Discovery:
         return self._follower.listed_s
 
     @property
+    def listed_jobs(self) -> int:
+        """How many jobs the last list had, others' included."""
+        follower = self._follower
+        return len(follower.jobs) + len(follower.foreign) + len(follower.unreadable)
+
+    @property
     def slurms_time(self) -> ClockReading | None:
         """The clock of slurmctld as last read; None before the first time."""
         if (time := self._follower.time) is None:

@@ -92,6 +92,7 @@ class Lists:
 
     slurms_time = None
     listed_s = 0.0
+    listed_jobs = 0
 
     def __init__(self, clock: VirtualClock, pod: PodUid, jobs: tuple[SlurmJob, ...] = ()) -> None:
         self.jobs = jobs

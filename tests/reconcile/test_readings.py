@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from typing_extensions import override
 
 from bridge.domain.observation.pace import Pace
@@ -35,10 +36,14 @@ class Counts(Lists):
         super().__init__(clock, PodUid("nobody"))
         self.asked: list[dict[str, Any]] = []
         self.fails = False
+        self.takes_s = 0.0
+        self._its_clock = clock
 
     @override
     async def refresh(self, **options: Any) -> Snapshot:
         self.asked.append(options)
+        if self.takes_s:
+            await self._its_clock.sleep(self.takes_s)
         if self.fails:
             raise Unavailable("job.states", "no response")
         return await super().refresh(**options)
@@ -81,6 +86,20 @@ def test_both_live_from_one_reading_at_the_pace_of_the_quicker() -> None:
 
         assert 10 <= await during(both, clock, 10.5) <= 11
         assert both.places.snapshot is both.ends.snapshot is both.readings.snapshot
+
+    virtual_time.run(main)
+
+
+@pytest.mark.parametrize(("listed_jobs", "readings"), [(3000, 7), (3001, 4)])
+def test_a_slow_reading_is_followed_by_a_long_pause_only_if_there_are_many_jobs(
+    listed_jobs: int, readings: int
+) -> None:
+    async def main(clock: VirtualClock) -> None:
+        both = Both(clock)
+        both.slurm.takes_s, both.slurm.listed_jobs = 2.0, listed_jobs
+        both.slurm.jobs = (lives.job(),)
+
+        assert readings == await during(both, clock, 20)
 
     virtual_time.run(main)
 

@@ -40,6 +40,7 @@ class Slurm:
 
     slurms_time = None
     listed_s = 0.0
+    listed_jobs = 0
 
     def __init__(
         self,
