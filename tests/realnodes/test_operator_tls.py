@@ -43,7 +43,10 @@ def address(in_pods: InPods) -> str:
     """The pod's, or one of them while there are two."""
     path = f"/api/v1/namespaces/{NAMESPACE}/pods"
     found = in_pods.sandbox.admin.get(path, labelSelector="app.kubernetes.io/name=slurmrestd")
-    return str(found["items"][0]["status"]["podIP"])
+    for pod in found["items"]:
+        if "podIP" in pod["status"]:  # a new one has none at first
+            return str(pod["status"]["podIP"])
+    raise ConnectionError("no pod of slurmrestd has an address yet")
 
 
 def trusting(pem: str) -> ssl.SSLContext:
