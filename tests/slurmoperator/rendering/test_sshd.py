@@ -121,6 +121,7 @@ def test_both_orders_of_two_names_are_as_sshd_has_them_without_us(effective: Eff
         assert told(effective(lines), keyword) == told(effective(sshd_config(lines)), keyword)
 
 
+@pytest.mark.slow  # it starts sshd some 500 times
 def test_of_every_keyword_sshd_says_what_it_says_without_our_lines(effective: Effective) -> None:
     plain = effective("")
     assert plain is not None
