@@ -134,6 +134,7 @@ in_forces = st.none() | st.builds(
     files_of(),
     st.booleans(),
 )
+ids = st.lists(st.sampled_from(["7", "8"]), unique=True).map(tuple)
 readings = st.builds(
     PartitionReading,
     names=st.frozensets(st.sampled_from(["a", "b", "c"])),
@@ -148,7 +149,8 @@ readings = st.builds(
         ),
         jobs=st.none()
         | st.dictionaries(
-            st.sampled_from(["a", "b"]), st.builds(JobsOfPartition, running=st.integers(0, 2))
+            st.sampled_from(["a", "b"]),
+            st.builds(JobsOfPartition, running=ids, waiting=ids),
         ),
         live=st.integers(0, 2),
         open_nodes=st.integers(0, 2),
@@ -313,6 +315,7 @@ def test_a_partition_goes_only_when_slurm_surely_has_no_job_in_it(facts: Control
                 assert seen.is_sure
                 assert not seen.trouble
                 assert not (seen.jobs or {}).get(gone, JobsOfPartition()).running
+                assert not (seen.jobs or {}).get(gone, JobsOfPartition()).waiting
 
 
 @settings(deadline=None)
