@@ -117,9 +117,8 @@ class Cache(Generic[T]):
         to deliver it. An object that is not (or no longer) cached is not brought back. A list always
         wins, because it may skip versions.
         """
-        key = self.kind.identify(new).key
+        key, version, _ = self.kind.identify(new)
         old = self._objects.get(key)
-        version = self.kind.identify(new).version
         if old is None or self.kind.identify(old).version != base or version == base:
             return
         self._ahead[key] = version
@@ -127,11 +126,11 @@ class Cache(Generic[T]):
 
     def put(self, new: T) -> None:
         """Store an object delivered by the watch."""
-        key = self.kind.identify(new).key
+        key, version, _ = self.kind.identify(new)
         ahead = self._ahead.get(key)
         if ahead is None:
             self._set(key, new)
-        elif ahead == self.kind.identify(new).version:
+        elif ahead == version:
             del self._ahead[key]
 
     def put_listed(self, new: T) -> None:

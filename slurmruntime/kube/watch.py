@@ -247,11 +247,12 @@ class Reflector(Generic[T]):
                     self._cache.remove(key)
             self._version = new.resource_version
             return
+        key, version, _ = self._kind.identify(new)
         if change is Change.DELETED:
-            self._cache.remove(self._kind.identify(new).key)
+            self._cache.remove(key)
         else:
             self._cache.put(new)
-        self._version = self._kind.identify(new).version
+        self._version = version
 
     async def _read(self, body: msgspec.Raw) -> T | ObjectIdentity | None:
         """Decode an object; return the identity of one that is set aside, or None without one."""
