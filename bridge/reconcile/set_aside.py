@@ -104,6 +104,12 @@ class SetAside:
         for key in self._unreported.keys() - self._entries.keys():
             del self._unreported[key]
         self._is_reporting = True
+        try:
+            await self._report_forever(events)
+        finally:
+            self._is_reporting = False
+
+    async def _report_forever(self, events: EventRecorder) -> None:
         while True:
             while self._unreported:
                 _, (about, reason) = self._unreported.popitem(last=False)

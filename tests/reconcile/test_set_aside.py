@@ -1,6 +1,8 @@
 """What is set aside: told once, counted, remembered within a bound, and over when it is settled."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -55,6 +57,18 @@ class World:
 
     def now(self, kind: str) -> float:
         return value(self.metrics, "slurm_bridge_set_aside_now", kind=kind)
+
+
+@asynccontextmanager
+async def reporting(world: World, clock: VirtualClock) -> AsyncIterator[None]:
+    """Lead, and have everything sent that is due in the end."""
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(world.aside.report(world.events, stop))
+        await clock.sleep(1)
+        yield
+        await clock.sleep(1)
+        stop.set()
 
 
 def test_what_is_said_again_and_again_is_told_once() -> None:
@@ -133,16 +147,23 @@ def test_who_leads_later_tells_people_once_of_what_is_still_set_aside() -> None:
 def test_an_owner_is_told_of_what_was_odd_for_less_than_a_turn_of_the_loop() -> None:
     async def main(clock: VirtualClock) -> None:
         world = World(clock)
-        stop = asyncio.Event()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(world.aside.report(world.events, stop))
-            await clock.sleep(1)
+        async with reporting(world, clock):
             world.aside.tell("pod", "team-a/odd", "too long", about=POD)
             world.aside.settled("pod", "team-a/odd")
-            await clock.sleep(1)
-            stop.set()
         assert [(POD, "too long")] == world.said
         assert 0 == len(world.aside)
+
+    virtual_time.run(main)
+
+
+def test_who_leads_no_longer_keeps_no_events_of_what_is_over() -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock)
+        async with reporting(world, clock):
+            pass
+        world.aside.tell("pod", "team-a/odd", "too long", about=POD)
+        world.aside.settled("pod", "team-a/odd")
+        assert not world.aside._unreported
 
     virtual_time.run(main)
 
@@ -150,16 +171,11 @@ def test_an_owner_is_told_of_what_was_odd_for_less_than_a_turn_of_the_loop() -> 
 def test_what_came_and_went_while_the_api_server_was_slow_is_told_within_a_bound() -> None:
     async def main(clock: VirtualClock) -> None:
         world = World(clock)
-        stop = asyncio.Event()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(world.aside.report(world.events, stop))
-            await clock.sleep(1)
+        async with reporting(world, clock):
             for number in range(3 * MOST):
                 name = f"odd-{number}"
                 world.aside.tell("pod", name, "odd", about=replace(POD, name=name))
                 world.aside.settled("pod", name)
-            await clock.sleep(1)
-            stop.set()
         assert MOST == len(world.said)
 
     virtual_time.run(main)
