@@ -69,6 +69,7 @@ class Preparer:
         self._now = now
         self._resolve = resolve
         self._has_collectors = has_collectors
+        self._one_at_a_time = asyncio.Lock()
 
     async def prepare(self, job: SlurmJobObject) -> Mapping[str, object]:
         """Return the fields of the job, without its mark.
@@ -98,8 +99,10 @@ class Preparer:
         script = await self._script(job)
         provenance = JobProvenance(namespace_labels=labels, operators=await self._slurm_user())
         try:
-            # On a thread: a long list of nodes in a script takes a quarter of a second.
-            return await asyncio.to_thread(self._fields, job, script, provenance, resolved)
+            # On a thread: a long list of nodes in a script takes a quarter of a second. One script at a time, or they
+            # would take all threads of the loop, on which it also looks up addresses.
+            async with self._one_at_a_time:
+                return await asyncio.to_thread(self._fields, job, script, provenance, resolved)
         except PreparationFailure:
             raise
         except Exception as error:  # a bug of ours that the author has to see

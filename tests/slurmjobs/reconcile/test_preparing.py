@@ -64,3 +64,23 @@ async def test_others_have_their_turn_while_a_script_is_read() -> None:
         await preparing(policy).prepare(slurm_job())
 
     assert [True] == waited
+
+
+async def test_scripts_are_read_one_at_a_time() -> None:
+    at_once: list[int] = []
+    lock = threading.Lock()
+
+    def policy() -> Policy:
+        at_once.append(0 if lock.acquire(blocking=False) else 1)
+        threading.Event().wait(0.02)  # as long as a script may take
+        if not at_once[-1]:
+            lock.release()
+        return _bug()
+
+    preparer = preparing(policy)
+    results = await asyncio.gather(
+        *(preparer.prepare(slurm_job()) for _ in range(8)), return_exceptions=True
+    )
+
+    assert all(isinstance(result, PreparationFailure) for result in results)
+    assert [0] * 8 == at_once
