@@ -89,7 +89,7 @@ class Discovery:
 
     @property
     def listed_jobs(self) -> int:
-        """How many jobs the last list had, others' included."""
+        """How many jobs of the last list have been classified, others' included."""
         follower = self._follower
         return len(follower.jobs) + len(follower.foreign) + len(follower.unreadable)
 

@@ -23,6 +23,7 @@ from bridge.reconcile.reading.audience import Reader, combine
 from bridge.slurm.discovery import Discovery
 from bridge.slurm.snapshot import Snapshot
 from slurmclient.errors import SlurmError, Unauthorized
+from slurmclient.watching.listing import AT_ONCE
 from slurmruntime.process import liveness
 from slurmruntime.process.clock import Clock, pause
 from slurmruntime.process.metrics import Metrics
@@ -31,11 +32,10 @@ _log = structlog.get_logger(__name__)
 
 _LONGEST_PAUSE_S = 5.0
 """Longest pause after a slow reading; it may have been slow only once."""
-_FEW_JOBS = 3000
-"""A list of so many costs slurmrestd 0.07 s of CPU."""
 _LONGEST_PAUSE_OF_FEW_S = 0.5
-"""The same if there are no more jobs. A Slurm user can hold up slurmctld for a second, again and again, with long lists of
-nodes; pods that had been allocated waited up to seven seconds for the next reading."""
+"""The same if slurm-client reads the whole list at once, as that costs slurmrestd little. A Slurm user can hold up
+slurmctld for a second, again and again, with long lists of nodes; pods that had been allocated waited up to seven seconds
+for the next reading."""
 
 _STALE_AFTER_S = 15.0
 """Without a successful reading for this long the leader is not ready. A slow response or a restart
@@ -185,6 +185,6 @@ class Readings:
         return self._clock.monotonic() - self._read_at
 
     def _at_least_s(self, shortest_s: float, took_s: float) -> float:
-        are_few = self.discovery.listed_jobs <= _FEW_JOBS
+        are_few = self.discovery.listed_jobs <= AT_ONCE
         longest_s = _LONGEST_PAUSE_OF_FEW_S if are_few else _LONGEST_PAUSE_S
         return max(shortest_s, min(2 * took_s, longest_s))
